@@ -14,7 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -47,6 +49,9 @@ func (l *Looker) World(ctx context.Context, parent *v1alpha1.UnitedDeployment, n
 		return nil, err
 	}
 	observer := &observe.Observer{Client: byLabel{l.From}, Live: l.Live, Writes: unwritten{}, Failures: &l.failures, Memory: &l.memory}
+	if delegating, ok := read.Adapter.(adapters.Delegating); ok {
+		observer.Related = map[schema.GroupVersionKind]client.Reader{delegating.GroupVersionKind(): related{l.Live, delegating}}
+	}
 	seen, err := observer.Observe(ctx, parent, read, now)
 	if err != nil {
 		return nil, err
@@ -90,6 +95,31 @@ func (r byLabel) List(ctx context.Context, list client.ObjectList, opts ...clien
 		return nil // a kind that is not installed has no objects
 	}
 	return err
+}
+
+// related reads what the manager reads from the cache of objects that are related to children. They get our labels only by being
+// reduced, so the API server cannot select by these.
+type related struct {
+	client.Reader
+	of adapters.Delegating
+}
+
+// List lists by the label instead of the index.
+func (r related) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	o := &client.ListOptions{}
+	o.ApplyOptions(opts)
+	objects, ok := list.(*unstructured.UnstructuredList)
+	if !ok || o.FieldSelector == nil {
+		return fmt.Errorf("%T is not related to a child", list)
+	}
+	if err := r.Reader.List(ctx, list, client.InNamespace(o.Namespace), client.HasLabels{r.of.RelatedLabel()}); err != nil {
+		return err
+	}
+	objects.Items = slices.DeleteFunc(objects.Items, func(u unstructured.Unstructured) bool {
+		r.of.Reduce(&u)
+		return !o.FieldSelector.Matches(fields.Set(u.GetLabels()))
+	})
+	return nil
 }
 
 // unwritten is what is remembered of writes by somebody who has not written anything.
