@@ -203,6 +203,7 @@ func (c *coordinator) reached() bool {
 			return false // it is being drained
 		case !v.stepDone(), len(v.Unreleased) > 0:
 			return false
+		case v.Whole && v.hasNoReplicas() && v.Desired == 0: // it gets the update revision when it has replicas
 		case v.Observed != nil && !v.hasRevision(c.Update):
 			return false // not staged yet
 		}
