@@ -230,3 +230,9 @@ type Child struct {
 	// ParentGeneration is the parent's metadata.generation.
 	ParentGeneration int64
 }
+
+// HasPace reports whether an existing child has the desired pace, or none is desired, or its pace is unknown. A pace above the
+// number of replicas equals that number.
+func (c *Child) HasPace(has *Pace) bool {
+	return c.Pace == nil || has == nil || min(has.MaxUnavailable, c.Replicas) == min(c.Pace.MaxUnavailable, c.Replicas)
+}

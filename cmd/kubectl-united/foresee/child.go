@@ -120,8 +120,7 @@ func (c *child) differs(to *adapters.Child) bool {
 			return true
 		}
 	}
-	pace := to.Pace != nil && o.Pace != nil && *to.Pace != *o.Pace
-	return o.Replicas != to.Replicas || o.Paused != to.Paused || pace
+	return o.Replicas != to.Replicas || o.Paused != to.Paused || !to.HasPace(o.Pace)
 }
 
 // write replaces a child by a built one.

@@ -28,19 +28,13 @@ func contentOf(c *adapters.Child, u *unstructured.Unstructured) string {
 // everything that differsFrom compares: otherwise a difference would look like a change of the desired state, and would
 // be written again and again without a delay.
 func contentNow(c *adapters.Child, o *adapters.Observed) string {
-	return content(subset.ParentGeneration(o), o.Meta.Annotations[v1alpha1.AnnotationFingerprint], o.Replicas, o.Partition, subset.RecordedPartition(o), subset.Seeding(o), o.Paused, o.NoPartition, samePace(o.Pace, c), subset.RevisionOf(o))
+	return content(subset.ParentGeneration(o), o.Meta.Annotations[v1alpha1.AnnotationFingerprint], o.Replicas, o.Partition, subset.RecordedPartition(o), subset.Seeding(o), o.Paused, o.NoPartition, c.HasPace(o.Pace), subset.RevisionOf(o))
 }
 
 // content joins its parameters. paced means that the pace is the desired one; which one that is, is part of the
 // fingerprint.
 func content(generation int64, fingerprint string, replicas, partition, recorded int32, seeding, paused, noPartition, paced bool, revision string) string {
 	return fmt.Sprint(generation, fingerprint, replicas, partition, recorded, seeding, paused, noPartition, paced, revision)
-}
-
-// samePace reports whether a child has its desired pace, or none is desired, or the child's pace is unknown. A pace
-// above the number of replicas equals that number.
-func samePace(has *adapters.Pace, c *adapters.Child) bool {
-	return c.Pace == nil || has == nil || min(has.MaxUnavailable, c.Replicas) == min(c.Pace.MaxUnavailable, c.Replicas)
 }
 
 func fingerprintOf(u *unstructured.Unstructured) string {

@@ -279,7 +279,7 @@ func (w *Writer) differsFrom(c *adapters.Child, fingerprint string, observed *ad
 		return ownership.FieldAt(fields.Strategy...)
 	case observed.Partition != c.Partition && fields.Partition != nil:
 		return ownership.FieldAt(fields.Partition...)
-	case !samePace(observed.Pace, c):
+	case !c.HasPace(observed.Pace):
 		return ownership.FieldAt(fields.Strategy...)
 	case subset.RecordedPartition(observed) != c.Partition:
 		// If somebody else has set the partition to its desired value, that is not recorded.
