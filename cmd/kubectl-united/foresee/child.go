@@ -32,12 +32,17 @@ type child struct {
 	pods     []adapters.Replica
 	// hashes are the child's own revisions of the parent's revisions, by the names of these.
 	hashes map[string]string
+	// reach is how many replicas its controller made, or has begun to make.
+	reach int32
 }
 
 // childOf returns a child as it is.
 func childOf(name string, was *world.Child) *child {
 	o := was.Observed
 	c := &child{subset: name, object: was.Object, observed: *o, pods: slices.Clone(o.Pods), hashes: map[string]string{}}
+	for i := range c.pods {
+		c.reach = max(c.reach, c.pods[i].Position+1)
+	}
 	protects, protected := subset.RecordedProtectedRevision(o), subset.ProtectedHash(o)
 	if protected == "" && o.SpecObserved && o.HasTwoRevisions() {
 		protected = o.CurrentHash

@@ -47,6 +47,9 @@ func (c *child) syncOrdinals(f *future) (changed bool) {
 		Ordered: o.Ordered, CountsUnavailable: f.opts.CountsUnavailable || o.Traits.Paced, MaxUnavailable: c.maxUnavailable(), MinReady: o.MinReadySeconds > 0,
 	}
 	created, deleted := set.Sync(kind)
+	_, delegates := f.world.Spec.Adapter.(adapters.Delegating)
+	had := min(c.reach, o.Replicas)
+	c.reach = o.Replicas
 	for _, ordinal := range deleted {
 		for i := range c.pods {
 			if int(c.pods[i].Position) == ordinal {
@@ -56,8 +59,13 @@ func (c *child) syncOrdinals(f *future) (changed bool) {
 	}
 	for _, ordinal := range created {
 		hash := o.UpdateHash
-		if set.Pods[ordinal].Version == remembered {
+		switch {
+		case set.Pods[ordinal].Version == remembered:
 			hash = o.CurrentHash
+		case delegates && int32(ordinal) >= had && o.CurrentHash != "" && o.CurrentHash != hash:
+			// Trap: the workload that it leaves them to gets the replicas before the partition, so they may start on the earlier
+			// template, and are then replaced. It is a matter of chance.
+			f.early = append(f.early, c.podName(int32(ordinal)))
 		}
 		c.create(f, int32(ordinal), hash)
 	}

@@ -158,6 +158,9 @@ func Of(in *planner.Input, opts Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(f.early) > 0 {
+		p.Assumed = append(p.Assumed, "these new replicas start on the update revision, and not on the earlier one first: "+strings.Join(f.early, ", "))
+	}
 	if len(f.waves) > 0 {
 		p.Assumed = append(p.Assumed, "every new replica becomes ready")
 	}
@@ -256,6 +259,8 @@ func (f *future) end(finished bool) End {
 			e.State = Complete
 		case ready.Status == "True" && held, ready.Reason == v1alpha1.ReasonRolloutHeld:
 			e.State = Held
+		case ready.Status == "True":
+			e.State = Complete // without replicas the condition Complete is False
 		}
 	}
 	return e

@@ -144,6 +144,14 @@ func rolling(text string) change {
 	}
 }
 
+// addC adds a subset, and sets the image.
+func addC(kind, image string) change {
+	return func(s *v1alpha1.UnitedDeploymentSpec) {
+		s.Topology.Subsets = append(s.Topology.Subsets, v1alpha1.Subset{Name: "c"})
+		setTemplate(s, kind, image)
+	}
+}
+
 func TestForesees(t *testing.T) {
 	const sts, ordered = "statefulSetTemplate", "ordered"
 	for _, c := range []struct {
@@ -198,6 +206,9 @@ func TestForesees(t *testing.T) {
 		{"a CloneSet, scaled", "cloneSetTemplate", 8, []change{image("cloneSetTemplate", "v2"), partition("a", "50%")}, replicas(6), "remove 1 of a remove 1 of b; held"},
 		{"a Deployment", "deploymentTemplate", 4, []change{image("deploymentTemplate", "v2")}, partition("a", "0"), "restart 1 of a; restart 1 of a; held"},
 		{"rolling Deployments", "deploymentTemplate", 4, []change{rolling(`{}`)}, image("deploymentTemplate", "v2"), "restart 1 of a; restart 1 of a; restart 1 of b; restart 1 of b; complete"},
+		{"rolling Deployments, held, one of them empty", "deploymentTemplate", 1, []change{rolling(`{partition: 100%}`)}, image("deploymentTemplate", "v2"), "held"},
+		{"to rolling Deployments, one of them empty", "deploymentTemplate", 1, nil, rolling(`{}`), "complete"},
+		{"scaled to 0", "deploymentTemplate", 2, nil, replicas(0), "remove 1 of a remove 1 of b; complete"},
 		{"rolling CloneSets", "cloneSetTemplate", 4, []change{rolling(`{}`)}, image("cloneSetTemplate", "v2"), "restart 1 of a; restart 1 of b; restart 1 of a; restart 1 of b; complete"},
 		{"rolling LeaderWorkerSets", "leaderWorkerSetTemplate", 4, []change{rolling(`{}`)}, image("leaderWorkerSetTemplate", "v2"), "restart a-1; restart b-1; restart a-0; restart b-0; complete"},
 	} {
@@ -247,6 +258,21 @@ func TestAssumes(t *testing.T) {
 	}
 	if text := strings.Join(p.Assumed, "; "); !strings.Contains(text, "become ready: web-b-0") || !strings.Contains(text, "unless they are replaced: web-a-0") || p.End.State != Waiting {
 		t.Errorf("%s\n%+v", text, p.End)
+	}
+}
+
+// With LeaderWorkerSets it is a matter of chance on what a new group starts, if that is released at once; not if it is replaced.
+func TestAssumesWhereGroupsStart(t *testing.T) {
+	const lws = "leaderWorkerSetTemplate"
+	p, err := Of(changed(t, after(t, started(t, lws, 4), partition("a", "1")), func(s *v1alpha1.UnitedDeploymentSpec) {
+		replicas(6)(s)
+		setTemplate(s, lws, "v2")
+	}), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := strings.Join(p.Assumed, "; "); text != "these new replicas start on the update revision, and not on the earlier one first: web-a-2; every new replica becomes ready" || p.Subsets[0].Restarts[0].Names[0] != "web-a-1" {
+		t.Errorf("%s\n%+v", text, p)
 	}
 }
 

@@ -47,7 +47,9 @@ type future struct {
 	waves    []Wave
 	restarts map[string][]Restart
 	refused  []string
-	writes   []Write
+	// early are new replicas that may start on the earlier template.
+	early  []string
+	writes []Write
 }
 
 func newFuture(in *planner.Input, opts Options) *future {
@@ -113,6 +115,10 @@ func (f *future) wave() (changed bool, err error) {
 			return false, err
 		}
 		changed = changed || acted
+		if f.takesBack(before) { // what comes and goes again is in two waves
+			f.note(before)
+			before = f.snapshot()
+		}
 		if !f.leave() {
 			break
 		}
@@ -125,10 +131,25 @@ func (f *future) wave() (changed bool, err error) {
 		}
 	}
 	f.world.Now = f.world.Now.Add(time.Duration(longest) * time.Second)
+	f.note(before)
+	return changed, nil
+}
+
+// note adds what happened since a snapshot as a wave.
+func (f *future) note(before map[string][]adapters.Replica) {
 	if w := f.since(before); len(w.Changes) > 0 {
 		f.waves = append(f.waves, w)
 	}
-	return changed, nil
+}
+
+// takesBack reports whether a replica is terminating that came since a snapshot.
+func (f *future) takesBack(before map[string][]adapters.Replica) bool {
+	for name, c := range f.children {
+		if slices.ContainsFunc(difference(c.pods, before[name]), func(r adapters.Replica) bool { return r.Terminating }) {
+			return true
+		}
+	}
+	return false
 }
 
 // leave lets the replicas that are terminating go, and reports whether there were any.
