@@ -34,6 +34,8 @@ type child struct {
 	hashes map[string]string
 	// reach is how many replicas its controller made, or has begun to make.
 	reach int32
+	// view is what seen returned last; nil since the child has changed.
+	view *world.Child
 }
 
 // childOf returns a child as it is.
@@ -56,11 +58,14 @@ func childOf(name string, was *world.Child) *child {
 	return c
 }
 
-// seen returns the child as the manager sees it.
+// seen returns the child as the manager sees it. Most children do not change from one pass to the next.
 func (c *child) seen() *world.Child {
-	o := c.observed
-	o.Pods = slices.Clone(c.pods)
-	return &world.Child{Object: c.object, Observed: &o}
+	if c.view == nil {
+		o := c.observed
+		o.Pods = slices.Clone(c.pods)
+		c.view = &world.Child{Object: c.object, Observed: &o}
+	}
+	return c.view
 }
 
 // carryOut does a write of a plan, as in package execute, and reports whether that changed anything.
@@ -79,11 +84,11 @@ func (f *future) carryOut(in *planner.Input, w *planner.Write) (result *planner.
 		return &planner.Result{Deleted: true}, true
 	case subset.ActionRemind:
 		changed = c.observed.CurrentHash != w.Step.Hash
-		c.observed.CurrentHash = w.Step.Hash
+		c.observed.CurrentHash, c.view = w.Step.Hash, nil
 		return &planner.Result{Child: c.seen()}, changed
 	case subset.ActionShrink:
 		changed = c.observed.Replicas != w.Step.Child.Replicas
-		c.observed.Replicas = w.Step.Child.Replicas
+		c.observed.Replicas, c.view = w.Step.Child.Replicas, nil
 		c.observed.SpecObserved = c.observed.SpecObserved && !changed
 		return &planner.Result{WaitReason: w.Why, Child: c.seen()}, changed
 	}
@@ -151,7 +156,7 @@ func (f *future) write(in *planner.Input, w *planner.Write, built *unstructured.
 	o.CurrentHash, o.UpdateHash, o.ReplicaOwner = c.observed.CurrentHash, c.observed.UpdateHash, c.observed.ReplicaOwner
 	o.SpecObserved, o.StatusOutdated, o.Unmade = false, false, false
 	o.Partition = w.Step.Child.Partition
-	c.object, c.observed = built, *o
+	c.object, c.observed, c.view = built, *o, nil
 	f.learn(c, in, w)
 	return nil
 }
@@ -217,14 +222,18 @@ func (c *child) delete(deletes []planner.Deletion, now time.Time) (any bool) {
 }
 
 func (c *child) terminate(i int, now time.Time) {
-	c.pods[i].Terminating, c.pods[i].Since = true, now
+	c.pods[i].Terminating, c.pods[i].Since, c.view = true, now, nil
 }
 
 // gone removes the replicas that are terminating, and reports whether there were any.
 func (c *child) gone() bool {
 	before := len(c.pods)
 	c.pods = slices.DeleteFunc(c.pods, func(r adapters.Replica) bool { return r.Terminating })
-	return len(c.pods) < before
+	if len(c.pods) == before {
+		return false
+	}
+	c.view = nil
+	return true
 }
 
 // ready makes all replicas ready except those that are stuck, and reports whether there were any.
@@ -236,6 +245,7 @@ func (c *child) ready(now time.Time, stuck map[types.UID]bool) (any bool) {
 		}
 		r.Ready, r.ReadySince, r.Since, r.NeverReady, r.Placed, any = true, now, now, false, true, true
 		r.Failure, r.Crashed, r.Lacks, r.Unschedulable, r.Gated, r.Leaving = "", false, "", "", false, false
+		c.view = nil
 	}
 	return any
 }

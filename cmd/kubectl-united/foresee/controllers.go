@@ -19,17 +19,21 @@ import (
 // sync lets the controller of a child act once, and reports whether that changed anything.
 func (c *child) sync(f *future) (changed bool) {
 	o := &c.observed
-	changed = !o.SpecObserved || o.UpdateHash != c.template()
+	changed = !o.SpecObserved || o.Unmade || o.StatusOutdated || o.UpdateHash != c.template()
 	o.SpecObserved, o.Unmade, o.StatusOutdated = true, false, false
 	o.UpdateHash = c.template()
 	switch o.Traits.Partition {
 	case adapters.ByOrdinal:
-		return c.syncOrdinals(f) || changed
+		changed = c.syncOrdinals(f) || changed
 	case adapters.ByCount:
-		return c.syncCount(f) || changed
+		changed = c.syncCount(f) || changed
 	default:
-		return c.syncWhole(f) || changed
+		changed = c.syncWhole(f) || changed
 	}
+	if changed || o.Traits.Partition != adapters.ByOrdinal { // the others assign positions
+		c.view = nil
+	}
+	return changed
 }
 
 // Versions of the pods of a modelled set: what it remembers, its template, and all others, which it does not distinguish.

@@ -158,6 +158,9 @@ func Of(in *planner.Input, opts Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f.hurried != "" {
+		p.Assumed = append(p.Assumed, f.hurried)
+	}
 	if len(f.early) > 0 {
 		p.Assumed = append(p.Assumed, "these new replicas start on the update revision, and not on the earlier one first: "+strings.Join(f.early, ", "))
 	}

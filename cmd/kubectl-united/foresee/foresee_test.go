@@ -190,6 +190,10 @@ func TestForesees(t *testing.T) {
 		},
 		{"rolling", sts, 4, []change{rolling(`{}`)}, image(sts, "v2"), "restart a-1; restart b-1; restart a-0; restart b-0; complete"},
 		{"rolling, two at a time", sts, 4, []change{rolling(`{maxUnavailable: 2}`)}, image(sts, "v2"), "restart a-1 restart b-1; restart a-0 restart b-0; complete"},
+		{
+			"what a new subset releases is made protected first", sts, 6, []change{rolling(`{maxUnavailable: 100%, partition: 50%}`)}, addC(sts, "v2"),
+			"create c-0,c-1; restart a-1 remove a-2 restart b-1 remove b-2 restart c-1; held",
+		},
 		{"rolling, in sequence", sts, 4, []change{rolling(`{maxUnavailable: 2, order: Sequential}`)}, image(sts, "v2"), "restart a-1,a-0; restart b-1,b-0; complete"},
 		{
 			"rolling, with steps", sts, 4, []change{rolling(`{steps: [{subsets: [a], partition: 50%, pause: {duration: 10m}}, {subsets: [a], partition: 0%, pause: {}}]}`)},

@@ -19,7 +19,7 @@ func (f *future) since(before map[string][]adapters.Replica) Wave {
 		c := f.children[name]
 		var now []adapters.Replica
 		if c != nil {
-			now = c.pods
+			now = c.seen().Observed.Pods
 		}
 		went, came := difference(before[name], now), difference(now, before[name])
 		pairs := min(len(went), len(came))
@@ -58,6 +58,9 @@ func (f *future) order() []string {
 
 // difference returns the replicas of a that b does not have, the highest first.
 func difference(a, b []adapters.Replica) []adapters.Replica {
+	if len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) {
+		return nil
+	}
 	there := map[types.UID]bool{}
 	for i := range b {
 		there[b[i].UID] = true
