@@ -46,18 +46,32 @@ func Release(parent *v1alpha1.UnitedDeployment, subset, value string, canary boo
 	}
 	if amount.Type == intstr.String {
 		share, _ := strconv.Atoi(strings.TrimSuffix(amount.StrVal, "%"))
-		return described(subset, intstr.FromString(fmt.Sprintf("%d%%", 100-share)), replicas)
+		p, err := described(subset, intstr.FromString(fmt.Sprintf("%d%%", 100-share)), replicas)
+		if least, _ := exactly(subset, 1, replicas); err == nil && share > 0 && share < 100 && strings.Contains(p.Text, " releases 0 of ") && least.Value.Type == intstr.String {
+			highest, _ := strconv.Atoi(strings.TrimSuffix(least.Value.StrVal, "%"))
+			p.Text += fmt.Sprintf("; the least that releases one is %s=%d%%", subset, 100-highest)
+		}
+		return p, err
 	}
 	if amount.IntVal > replicas {
 		return Partition{}, fmt.Errorf("%s=%s: the subset has %d replicas", subset, value, replicas)
 	}
-	return described(subset, intstr.FromInt32(replicas-amount.IntVal), replicas)
+	return exactly(subset, amount.IntVal, replicas)
 }
 
-// Canary returns the highest percentage that releases one replica, or the number where there is none.
+// Canary returns the partition that releases one replica.
 func Canary(subset string, replicas int32) (Partition, error) {
 	if replicas == 0 {
 		return Partition{}, fmt.Errorf("%s has no replicas, so there is nothing to release", subset)
+	}
+	return exactly(subset, 1, replicas)
+}
+
+// exactly returns the highest percentage that releases so many replicas, because a number releases more when the subset grows; a
+// number only where there is none.
+func exactly(subset string, amount, replicas int32) (Partition, error) {
+	if amount == 0 {
+		return described(subset, everything, replicas)
 	}
 	for share := int32(99); share >= 0; share-- {
 		value := intstr.FromString(fmt.Sprintf("%d%%", share))
@@ -66,11 +80,11 @@ func Canary(subset string, replicas int32) (Partition, error) {
 			return Partition{}, err
 		}
 		switch released := replicas - protected; {
-		case released == 1:
+		case released == amount:
 			return described(subset, value, replicas)
-		case released > 1: // no percentage is fine enough
-			p, err := described(subset, intstr.FromInt32(replicas-1), replicas)
-			p.Text += " (a number, because no percentage releases one of so many)"
+		case released > amount: // no percentage is fine enough
+			p, err := described(subset, intstr.FromInt32(replicas-amount), replicas)
+			p.Text += fmt.Sprintf(" (a number, because no percentage releases %d of so many: when the subset grows, it releases more)", amount)
 			return p, err
 		}
 	}

@@ -26,8 +26,11 @@ func TestRelease(t *testing.T) {
 	}{
 		{3, "", false, "0: partition 0 releases 3 of 3 replicas of a"},
 		{10, "30%", false, `70%: partition "70%" releases 3 of 10 replicas of a`},
-		{3, "30%", false, `70%: partition "70%" releases 0 of 3 replicas of a`},
-		{10, "4", false, "6: partition 6 releases 4 of 10 replicas of a"},
+		{3, "30%", false, `70%: partition "70%" releases 0 of 3 replicas of a; the least that releases one is a=34%`},
+		{10, "4", false, `60%: partition "60%" releases 4 of 10 replicas of a`},
+		{10, "0", false, `100%: partition "100%" releases 0 of 10 replicas of a`},
+		{3, "3", false, `0%: partition "0%" releases 3 of 3 replicas of a`},
+		{200, "3", false, "197: partition 197 releases 3 of 200 replicas of a (a number, because no percentage releases 3 of so many: when the subset grows, it releases more)"},
 		{3, "4", false, "a=4: the subset has 3 replicas"},
 		{3, "half", false, "a=half: it must be a whole number from 0, or a percentage from 0% to 100%"},
 		{3, "-1", false, "a=-1: it must be a whole number from 0, or a percentage from 0% to 100%"},
@@ -36,7 +39,7 @@ func TestRelease(t *testing.T) {
 		{3, "", true, `66%: partition "66%" releases 1 of 3 replicas of a`},
 		{10, "", true, `90%: partition "90%" releases 1 of 10 replicas of a`},
 		{100, "", true, `99%: partition "99%" releases 1 of 100 replicas of a`},
-		{200, "", true, "199: partition 199 releases 1 of 200 replicas of a (a number, because no percentage releases one of so many)"},
+		{200, "", true, "199: partition 199 releases 1 of 200 replicas of a (a number, because no percentage releases 1 of so many: when the subset grows, it releases more)"},
 		{0, "", true, "a has no replicas, so there is nothing to release"},
 		{3, "1", true, "a=1: --canary releases one replica of each subset, so it takes no value"},
 	} {

@@ -67,6 +67,22 @@ func (o *options) act(ctx context.Context, parent *v1alpha1.UnitedDeployment, a 
 	return err
 }
 
+// brakes acts on a UnitedDeployment whether a manager has seen it or not: what stops a rollout must always work.
+func (o *options) brakes(ctx context.Context, name string, a *acting, of func(*v1alpha1.UnitedDeployment) (*drive.Deed, error)) error {
+	if a.revision != "" {
+		return o.does(ctx, name, a, of)
+	}
+	parent, err := o.one(ctx, name)
+	if err != nil {
+		return err
+	}
+	d, err := of(parent)
+	if err != nil {
+		return err
+	}
+	return o.act(ctx, parent, a, d)
+}
+
 // does acts on the UnitedDeployment in view.
 func (o *options) does(ctx context.Context, name string, a *acting, of func(*v1alpha1.UnitedDeployment) (*drive.Deed, error)) error {
 	parent, err := o.inView(ctx, name, a)

@@ -69,7 +69,7 @@ func (o *options) hold() *cobra.Command {
   kubectl united hold web zone-b`,
 		Args: cobra.MinimumNArgs(1), ValidArgsFunction: o.namesAndSubsets,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.does(cmd.Context(), args[0], a, func(parent *v1alpha1.UnitedDeployment) (*drive.Deed, error) {
+			return o.brakes(cmd.Context(), args[0], a, func(parent *v1alpha1.UnitedDeployment) (*drive.Deed, error) {
 				return drive.Hold(parent, args[1:])
 			})
 		},

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -137,7 +138,7 @@ func structured(w io.Writer, output string, value any, names string) error {
 
 // watch shows again and again, until it is interrupted.
 func (o *options) watch(ctx context.Context, show func(context.Context, io.Writer, view.Style) (string, error)) error {
-	style, last := o.style(), ""
+	style, last, seen := o.style(), "", false
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {
@@ -146,8 +147,14 @@ func (o *options) watch(ctx context.Context, show func(context.Context, io.Write
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err != nil:
+		case err != nil && (!seen || lasting(err) || apierrors.IsNotFound(err)):
 			return err
+		case err != nil:
+			line = "the API server does not answer: " + err.Error()
+			screen = bytes.NewBufferString(line + "\n")
+		}
+		seen = true
+		switch {
 		case style.Width > 0: // a terminal: home, the screen with each line cleared to its end, and clear what is left
 			text := bytes.ReplaceAll(screen.Bytes(), []byte("\n"), []byte("\x1b[K\n"))
 			_, _ = fmt.Fprintf(o.Out, "\x1b[H%s\x1b[J", text)

@@ -4,8 +4,6 @@
 package command
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -38,22 +36,11 @@ func (o *options) pausing(use, short string, paused bool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: o.names,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			// Pausing must always work; resuming releases what is in view.
-			read := o.one
-			if !paused || a.revision != "" {
-				read = func(ctx context.Context, name string) (*v1alpha1.UnitedDeployment, error) {
-					return o.inView(ctx, name, a)
-				}
+			act := o.does // resuming releases what is in view
+			if paused {
+				act = o.brakes
 			}
-			parent, err := read(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			d, err := drive.Pause(parent, paused)
-			if err != nil {
-				return err
-			}
-			return o.act(cmd.Context(), parent, a, d)
+			return act(cmd.Context(), args[0], a, func(parent *v1alpha1.UnitedDeployment) (*drive.Deed, error) { return drive.Pause(parent, paused) })
 		},
 	}
 	a.addTo(cmd)

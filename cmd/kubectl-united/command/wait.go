@@ -26,7 +26,7 @@ import (
 const lookTimeout = 10 * time.Second
 
 func (o *options) wait() *cobra.Command {
-	var what string
+	var what, revision string
 	var timeout time.Duration
 	kinds := []string{view.AwaitSettled, view.AwaitComplete, view.AwaitHeld}
 	cmd := &cobra.Command{
@@ -47,7 +47,7 @@ connection at the start, no right, a wrong flag. A status of an earlier change n
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, kind := range kinds {
 				if what == kind {
-					return o.await(cmd.Context(), args[0], view.Wait{For: what, Deadline: time.Now().Add(timeout)}, timeout)
+					return o.await(cmd.Context(), args[0], view.Wait{For: what, Revision: revision, Deadline: time.Now().Add(timeout)}, timeout)
 				}
 			}
 			return unasked(fmt.Errorf("--for %s: it can be %s, %s or %s", what, kinds[0], kinds[1], kinds[2]))
@@ -55,6 +55,7 @@ connection at the start, no right, a wrong flag. A status of an earlier change n
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return unasked(err) })
 	cmd.Flags().StringVar(&what, "for", view.AwaitSettled, "settled, complete or held")
+	cmd.Flags().StringVar(&revision, "revision", "", "fail if this is not, or no longer, the update revision, such as after an undo")
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait; 0 looks once")
 	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(kinds, cobra.ShellCompDirectiveNoFileComp))
 	return cmd

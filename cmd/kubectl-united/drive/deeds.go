@@ -47,7 +47,7 @@ func phaseText(parent *v1alpha1.UnitedDeployment) string {
 	case parent.Spec.Paused:
 		return ": it is paused; to go on: kubectl united resume " + parent.Name
 	}
-	return fmt.Sprintf(": its rollout is %s, %s", r.Phase, r.Message)
+	return strings.TrimSuffix(fmt.Sprintf(": its rollout is %s, %s", r.Phase, r.Message), ", ")
 }
 
 // Pause pauses a rollout, or resumes it.
@@ -88,6 +88,9 @@ func (m Move) Of(parent *v1alpha1.UnitedDeployment) (*Deed, error) {
 		return nil, fmt.Errorf("%s is of type Manual, so there is nothing to %s: release its subsets", parent.Name, m.Verb)
 	}
 	update := parent.Status.UpdateRevision
+	if r := parent.Status.Rollout; update == parent.Status.CurrentRevision && (r == nil || r.Phase == v1alpha1.RolloutDone) {
+		return nil, fmt.Errorf("%s is rolled out, so there is nothing to %s", parent.Name, m.Verb)
+	}
 	return &Deed{What: m.Verb + " " + update, Operations: []change.Operation{annotate(parent, m.Annotation, update)}}, nil
 }
 
@@ -105,6 +108,9 @@ func Partitions(parent *v1alpha1.UnitedDeployment, values []string, of func(pare
 		subset, value, _ := strings.Cut(text, "=")
 		if err := known(parent, subset); err != nil {
 			return nil, err
+		}
+		if slices.ContainsFunc(partitions, func(p change.Partition) bool { return p.Subset == subset }) {
+			return nil, fmt.Errorf("%s is there twice", subset)
 		}
 		p, err := of(parent, subset, value)
 		if err != nil {

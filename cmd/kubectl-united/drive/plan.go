@@ -30,6 +30,7 @@ import (
 	"github.com/unitedworkloads/united/cmd/kubectl-united/look"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/spec"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
@@ -151,8 +152,8 @@ func refuses(err error) bool {
 		return false
 	}
 	code := status.Status().Code
-	// A field that is not in the schema of an applied object is answered with 500.
-	return code >= 400 && code < 500 && code != 401 && code != 429 || strings.Contains(err.Error(), "not declared in schema")
+	reason, final := undone.Classify(err) // some refusals are answered with 500
+	return code >= 400 && code < 500 && code != 401 && code != 429 || final && reason == v1alpha1.ReasonApplyRefused
 }
 
 // lacksRight reports whether a request was refused because of who made it. Policies and webhooks may answer with the same code.

@@ -34,6 +34,8 @@ type child struct {
 	hashes map[string]string
 	// reach is how many replicas its controller made, or has begun to make.
 	reach int32
+	// checked: it is among the writes, for a dry run.
+	checked bool
 	// view is what seen returned last; nil since the child has changed.
 	view *world.Child
 }
@@ -98,10 +100,17 @@ func (f *future) carryOut(in *planner.Input, w *planner.Write) (result *planner.
 // apply writes a child, or, if it is as it should be, deletes the replicas of the plan.
 func (f *future) apply(in *planner.Input, w *planner.Write) (result *planner.Result, changed bool) {
 	c, to := f.children[w.Name], &w.Step.Child
-	if c != nil && !c.differs(to) {
+	same := c != nil && !c.differs(to)
+	if same && c.checked && f.opts.Refused[w.Name] == "" {
 		return &planner.Result{WaitReason: w.Why}, c.delete(w.Deletes, f.world.Now)
 	}
 	built, err := adapters.Build(in.Spec.Adapter, to)
+	if same && err == nil && f.opts.Refused[w.Name] == "" {
+		// What does not make pods may differ all the same, and be refused.
+		c.checked = true
+		f.addWrite(w, built, false)
+		return &planner.Result{WaitReason: w.Why}, c.delete(w.Deletes, f.world.Now)
+	}
 	switch {
 	case err != nil:
 		f.refuse(fmt.Sprintf("%s: %v", w.Workload, err))

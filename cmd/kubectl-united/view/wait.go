@@ -46,7 +46,9 @@ const (
 // Wait is a wait for one UnitedDeployment. It remembers what it has seen, since the clocks of a cluster may differ from that of the
 // caller: nothing but how long it itself has seen something is measured.
 type Wait struct {
-	For      string
+	For string
+	// Revision is the update revision that it waits for; "" is any.
+	Revision string
 	Deadline time.Time
 
 	// unanswered is what no manager had done at the last look, and since when.
@@ -75,6 +77,9 @@ func (w Wait) Look(s *Sight) (WaitOutcome, string, Wait) {
 	}
 	if c := currentCondition(s.Parent, v1alpha1.ConditionStalled); conditionTrue(c) && (open == "" || !overruled(c.Reason)) {
 		return WaitFailed, c.Reason + ": " + c.Message, w
+	}
+	if update := s.Parent.Status.UpdateRevision; open == "" && w.Revision != "" && update != w.Revision {
+		return WaitFailed, fmt.Sprintf("its update revision is %s, and not %s", update, w.Revision), w
 	}
 	if open == "" && !w.alive(s) {
 		open = fmt.Sprintf("renewed the Lease %s/%s", s.Lease.Namespace, s.Lease.Name)

@@ -190,3 +190,17 @@ func TestWaitForgives(t *testing.T) {
 	got, _, _ = w.Look(&Sight{Parent: waitDone(waitUnseen), Now: time.Unix(1070, 0)})
 	g.Expect(got).To(Equal(WaitNobody))
 }
+
+// A pipeline that waits for its version does not succeed with another one.
+func TestWaitForRevision(t *testing.T) {
+	g := NewWithT(t)
+	parent := waitDone()
+	parent.Status.UpdateRevision = "web-1"
+	for revision, want := range map[string]WaitOutcome{"": WaitMet, "web-1": WaitMet, "web-2": WaitFailed} {
+		got, why, _ := Wait{For: AwaitComplete, Revision: revision, Deadline: time.Unix(2000, 0)}.Look(&Sight{Parent: parent, Now: time.Unix(1000, 0)})
+		g.Expect(got).To(Equal(want), "%s: %s", revision, why)
+	}
+	parent.Generation++ // which may be the change that makes it
+	got, _, _ := Wait{For: AwaitComplete, Revision: "web-2", Deadline: time.Unix(2000, 0)}.Look(&Sight{Parent: parent, Now: time.Unix(1000, 0)})
+	g.Expect(got).To(Equal(WaitGoesOn))
+}

@@ -5,6 +5,9 @@ package core
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -26,6 +29,20 @@ func TestPluginCanary(t *testing.T) {
 	w.Settle()
 	update := w.Parent().Status.UpdateRevision
 
+	e.Step("what only the API server can refuse is foreseen, also where it changes no pod", func() {
+		object := e.Kubectl("get", "united", "web", "-o", "json")
+		for edit, says := range map[[2]string]string{
+			{`"podManagementPolicy": "Parallel"`, `"podManagementPolicy": "OrderedReady"`}:                                          "field is immutable|are forbidden",
+			{`"image": "registry.example/web:v2"`, `"image": "registry.example/web:v2", "resources": {"requests": {"cpu": "abc"}}`}: "quantities must match",
+		} {
+			file := filepath.Join(t.TempDir(), "web.json")
+			e.Expect(object).To(ContainSubstring(edit[0]))
+			e.Expect(os.WriteFile(file, []byte(strings.Replace(object, edit[0], edit[1], 1)), 0o600)).To(Succeed())
+			plan := e.Plugin("plan", "-f", file)
+			e.Expect(plan.Code).To(Equal(1), plan.Out+plan.Err)
+			e.Expect(plan.Out + plan.Err).To(MatchRegexp(says))
+		}
+	})
 	e.Step("one replica of zone-a, and the command that does the same", func() {
 		out := e.Does("release", "web", "zone-a", "--canary", "--revision", update)
 		e.Expect(out).To(And(HavePrefix("$ kubectl patch united web -n "+e.Namespace+" --type=json -p '["), ContainSubstring(`partition "50%" releases 1 of 2 replicas of zone-a`)))
@@ -53,6 +70,7 @@ func TestPluginCanary(t *testing.T) {
 		e.Refuses("did you mean web?", "status", "wen")
 		e.Refuses("did you mean zone-a?", "release", "web", "zone-d")
 		e.Refuses("and no longer "+first+": nothing was done", "release", "web", "zone-b", "--revision", first)
+		e.Refuses("zone-b is there twice", "release", "web", "zone-b=1", "zone-b=2")
 		e.Refuses("zone-b=7: the subset has 2 replicas", "release", "web", "zone-b=7")
 		e.Refuses("waits for no approval", "approve", "web")
 		e.Refuses("is of type Manual", "force", "web", "--yes")
