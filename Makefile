@@ -266,7 +266,7 @@ on-oldest = export UNITED_BIN_DIR=$(OLDEST); echo "Kubernetes $(call k8s-version
 # The tests by folder. Those beside the first one have few waits, so two of them run at once.
 CORE := ./test/e2e/core
 BESIDE_CORE := ./test/integration ./test/conformance ./test/chart/core
-NO_PLANE = $$($(GO) list ./... | grep -vE '/test/(e2e/|integration|conformance|chart/|cluster)')
+NO_PLANE = $$($(GO) list ./... | grep -vE '/test/(e2e/|integration|conformance|chart/|cluster|browser)')
 
 # $(1) are targets, each a part. They run at the same time, and their results are printed again at the end. What needs no
 # control plane only computes: it gets the time that the other parts leave.

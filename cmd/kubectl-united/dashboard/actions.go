@@ -22,8 +22,8 @@ import (
 // action is a button.
 type action struct {
 	Verb, Label string
-	// Plans: the plan is shown before.
-	Plans bool
+	// Plans: the plan is shown before. Primary: somebody waits for it.
+	Plans, Primary bool
 	// Reason is why it cannot be pressed; "" if it can.
 	Reason string
 	// Zone and To are what it is about.
@@ -85,10 +85,10 @@ func (a *asked) question(parent *v1alpha1.UnitedDeployment) string {
 func actionsOf(parent *v1alpha1.UnitedDeployment, revisions []*revision.Revision, forbidden string) []action {
 	var all []action
 	if parent.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy {
-		all = append(all, action{Verb: "approve", Label: "Approve"}, action{Verb: "promote", Label: "Promote", Plans: true})
+		all = append(all, action{Verb: "approve", Label: "Approve", Primary: true}, action{Verb: "promote", Label: "Promote", Plans: true})
 	}
 	if parent.Spec.Paused {
-		all = append(all, action{Verb: "resume", Label: "Resume"})
+		all = append(all, action{Verb: "resume", Label: "Resume", Primary: true})
 	} else {
 		all = append(all, action{Verb: "pause", Label: "Pause"})
 	}

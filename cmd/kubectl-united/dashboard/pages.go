@@ -139,28 +139,25 @@ func unreadable(err error) string {
 // objectPage is one UnitedDeployment.
 type objectPage struct {
 	*view.Status
-	Base, At  string
-	Away      *outage
-	Error     string
-	UID       string
-	Zones     []zone
-	Attention []zone
-	Steps     []view.Step
-	Phase     string
-	Manual    bool
-	History   *view.History
-	Label     func(string) string
-	Events    []event
-	Unread    []string
-	Actions   []action
+	Base, At string
+	Away     *outage
+	Error    string
+	UID      string
+	Zones    []zone
+	// Overview are the zones again, if there are too many for one look.
+	Overview []zone
+	Steps    []view.Step
+	Phase    string
+	Manual   bool
+	History  *view.History
+	Label    func(string) string
+	Events   []event
+	Unread   []string
+	Actions  []action
 	// Forbidden says which right the user lacks to change it.
 	Forbidden string
 	Key       string
-	Progress  progress
 }
-
-// progress is how far the update revision has come.
-type progress struct{ Updated, Desired int32 }
 
 // event is what the manager told of it.
 type event struct {
@@ -192,7 +189,9 @@ func (s *server) objectPage(ctx context.Context, key client.ObjectKey, remembere
 	p.Label = labeler(p.History, p.Status)
 	slices.Reverse(p.History.Revisions)
 	p.Zones = zonesOf(p.Status, p.Label)
-	p.Attention = attention(p.Zones)
+	if len(p.Zones) > many {
+		p.Overview = p.Zones
+	}
 	p.Steps, p.UID, p.Manual = view.StepsOf(parent), string(parent.UID), p.Strategy == string(v1alpha1.ManualUpdateStrategy)
 	if r := parent.Status.Rollout; r != nil {
 		p.Key = r.ApprovalKey
@@ -200,10 +199,17 @@ func (s *server) objectPage(ctx context.Context, key client.ObjectKey, remembere
 	if p.Events, err = s.events(ctx, key); err != nil {
 		p.Unread = append(p.Unread, "events: "+unreadable(err))
 	}
-	p.Progress = progress{p.Updated, p.Desired}
 	p.Forbidden = s.lacks(ctx, key)
 	p.Actions = actionsOf(parent, revisions, p.Forbidden)
 	return p
+}
+
+// Mood is the state, but a release that stands still as somebody asked is not at its end.
+func (p *objectPage) Mood() string {
+	if p.State == view.OK && p.Current != nil && p.Update != nil && p.Current.Name != p.Update.Name {
+		return view.Told
+	}
+	return p.State
 }
 
 // lacks says which right the user lacks to change a UnitedDeployment; "" if none.

@@ -9,11 +9,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
 )
 
 // tall is how many replicas a zone shows one by one. With more of them, those that follow each other and are alike are one cell.
 const tall = 24
+
+// many is how many zones are too many for one look.
+const many = 12
 
 // zone is one subset as a column.
 type zone struct {
@@ -39,7 +43,7 @@ type bar struct {
 	At, Size int32
 }
 
-// worse orders states for the bar and the list of zones to look at.
+// states are in the order of the bar.
 var states = []string{view.Broken, view.Missing, view.Down, view.Updating, view.Protected, view.Updated}
 
 func zonesOf(st *view.Status, label func(revision string) string) []zone {
@@ -96,15 +100,20 @@ func (c cell) Text() string {
 	return text
 }
 
-// attention are the zones to look at first, if there are many.
-func attention(zones []zone) []zone {
-	var bad []zone
-	for _, z := range zones {
-		if len(zones) > tall/2 && (z.Bar.Broken > 0 || z.Bar.Missing > 0 || z.Phase == "Stalled") {
-			bad = append(bad, z)
-		}
+// Bad reports whether one should look at a zone first.
+func (z zone) Bad() bool { return z.Bar.Broken > 0 || z.Phase == string(v1alpha1.PhaseStalled) }
+
+// Mark is the mark of the whole zone.
+func (z zone) Mark() string {
+	switch {
+	case z.Bad():
+		return marks[view.Broken]
+	case z.Bar.Missing > 0 || z.Bar.Updating > 0:
+		return marks[view.Updating]
+	case z.Bar.Protected > 0:
+		return marks[view.Protected]
 	}
-	return bad
+	return marks[view.Updated]
 }
 
 // labeler returns short names of revisions: their images, and where these do not tell them apart, with the end of their own name.

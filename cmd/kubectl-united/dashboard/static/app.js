@@ -70,7 +70,10 @@ document.addEventListener("click", (event) => {
 // The answer to a change of the partition ends its preview, and the dialog ends with it.
 document.addEventListener("htmx:after:swap", (event) => {
   const target = event.detail?.ctx?.target;
-  if (target === $("sheet") && !target.open) target.showModal();
+  if (target === $("sheet")) {
+    $("said").replaceChildren();
+    if (!target.open) target.showModal();
+  }
   if (target === $("said")) $("sheet")?.close();
   refresh();
 });

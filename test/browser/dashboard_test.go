@@ -1,0 +1,159 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package browser
+
+import (
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+
+	. "github.com/unitedworkloads/united/test/e2e/env"
+)
+
+// TestCanary releases a version zone by zone on the page, from the first patch to the end, and goes back, without ever loading it again.
+func TestCanary(t *testing.T) {
+	t.Parallel()
+	e := NewEnv(t)
+	w := e.Create(NewDraft("web", Replicas(6), Policy(appsv1.ParallelPodManagement), Zones("", "", ""), Hold()))
+	w.Settle()
+	url := dashboard(e)
+	list := open(e, url)
+	p := open(e, url+"o/"+e.Namespace+"/web")
+	_ = js[bool](p, `window.unloaded = true`)
+	p.shows(".headline", ContainSubstring("RolloutComplete"))
+	p.accessible()
+
+	e.Step("a staged version is held in all zones", func() {
+		w.SetImage("v2")
+		p.shows(".headline", ContainSubstring("RolloutHeld"))
+		p.shows("#zone-zone-a .count", ContainSubstring("0 updated, 2 protected"))
+		p.shows("#zone-zone-a .cell:last-child", MatchRegexp(`web-zone-a-0 on web:v1 protected`))
+		p.shows(".facts", ContainSubstring("web:v2"))
+		p.shows("#why .answer", ContainSubstring("stands still as you asked"))
+		list.shows("#o-"+e.Namespace+"-web", ContainSubstring("RolloutHeld"))
+	})
+	e.Step("the partition moves by keyboard, with the plan before", func() {
+		p.types("#partition-zone-b", "0") // unfinished input, which must survive all that follows
+		p.types("#partition-zone-a", kb.ArrowDown)
+		p.Expect(js[int](p, `document.querySelectorAll("#zone-zone-a .would-release").length`)).To(Equal(1))
+		p.types("#partition-zone-a", kb.Enter)
+		p.shows("#sheet .plan", And(ContainSubstring("restart 1"), ContainSubstring("zone-a 1")))
+		p.shows("#sheet .command", ContainSubstring("$ kubectl patch united web -n "+e.Namespace+" --type=json -p '["))
+		p.Expect(p.axe()).To(BeEmpty())
+		p.photo("plan")
+		w.Runs(Images{"zone-a": "v1 v1", "zone-b": "v1 v1", "zone-c": "v1 v1"}) // nothing was done yet
+		p.click("#apply")
+		p.shows("#said", And(ContainSubstring(`partition 1 releases 1 of 2 replicas of zone-a`), ContainSubstring("$ kubectl patch united web")))
+		p.shows("#zone-zone-a .count", ContainSubstring("1 updated, 1 protected"))
+		p.shows("#cell-web-zone-a-1", MatchRegexp(`web-zone-a-1 on web:v2 updated`))
+		w.Runs(Images{"zone-a": "v1 v2", "zone-b": "v1 v1", "zone-c": "v1 v1"})
+		p.Expect(js[string](p, `document.querySelector("#partition-zone-b").value`)).To(Equal("2"), "closing the dialog ends what was not applied")
+	})
+	p.click("#said .dismiss")
+	p.photo("healthy")
+	e.Step("input and focus survive what comes", func() {
+		p.types("#partition-zone-c", kb.ArrowDown)
+		w.SetPartitions(Parts{"zone-a": 0, "zone-b": 0})
+		p.shows("#zone-zone-b .count", ContainSubstring("2 updated"))
+		p.Expect(js[string](p, `document.activeElement.id + " " + document.activeElement.value`)).To(Equal("partition-zone-c 1"))
+		p.types("#partition-zone-c", kb.ArrowDown)
+		p.click("#do-partition-zone-c")
+		p.shows("#sheet .plan", ContainSubstring("restart 2"))
+		p.click("#apply")
+		p.shows(".headline", ContainSubstring("RolloutComplete"))
+		w.Runs(Images{"zone-a": "v2 v2", "zone-b": "v2 v2", "zone-c": "v2 v2"})
+	})
+	e.Step("history, diff and undo", func() {
+		w.Settle()
+		p.shows("#history-title ~ .scroll", And(ContainSubstring("web:v2"), ContainSubstring("2 of zone-a")))
+		p.click("[id^=diff-]")
+		p.shows("#sheet .diff", And(ContainSubstring("- image: registry.example/web:v1"), ContainSubstring("+ image: registry.example/web:v2")))
+		p.click("#close")
+		p.click("#do-undo")
+		p.shows("#sheet", ContainSubstring("goes back to"))
+		p.click("#apply")
+		p.shows(".facts", ContainSubstring("web:v1"))
+		p.shows(".headline", ContainSubstring("RolloutComplete"))
+		w.Eventually(w.Images).Should(Equal(Images{"zone-a": "v1 v1", "zone-b": "v1 v1", "zone-c": "v1 v1"}))
+		p.shows("#events-title + .events", ContainSubstring("RolloutComplete"))
+	})
+	p.Expect(js[bool](p, `window.unloaded`)).To(BeTrue(), "the page was loaded again")
+	list.shows("#o-"+e.Namespace+"-web", ContainSubstring("RolloutComplete"))
+	list.accessible()
+	list.types("#words", "no-such-name")
+	list.shows("#shown", Equal("0 shown"))
+	list.Expect(js[bool](list, `document.querySelector("tr[data-state]").hidden`)).To(BeTrue())
+}
+
+// TestSteps watches a rollout in steps: the soak clock, an approval, a failure and what force says before.
+func TestSteps(t *testing.T) {
+	t.Parallel()
+	e := NewEnv(t)
+	w := e.Create(NewDraft("web", Replicas(6), Policy(appsv1.ParallelPodManagement), Zones("", "", ""),
+		Rolling(`{steps: [{subsets: [zone-a], partition: "50%", pause: {}}, {subsets: [zone-a, zone-b], partition: "0%", pause: {duration: 10m}}]}`)))
+	w.Settle()
+	p := open(e, dashboard(e)+"o/"+e.Namespace+"/web")
+	p.shows("#do-approve-why", ContainSubstring("waits for no approval"))
+	w.SetImage("v2")
+	p.shows(".steps [aria-current=step]", ContainSubstring("AwaitingApproval"))
+	p.shows("#why", ContainSubstring("AwaitingApproval"))
+	p.photo("waiting")
+	p.click("#do-approve")
+	p.shows("#said", And(ContainSubstring("is approved"), ContainSubstring("$ kubectl patch united web")))
+	p.shows(".steps [aria-current=step]", And(ContainSubstring("zone-a, zone-b to partition 0%"), MatchRegexp(`until 20[-0-9T:]+Z \(0?\d+:\d\d left\)`)))
+	p.shows("#zone-zone-b .count", ContainSubstring("2 updated"))
+	p.accessible()
+	p.click("#said .dismiss")
+	p.click("#do-pause")
+	p.shows(".facts", ContainSubstring("paused"))
+	p.click("#do-resume")
+	p.shows(".facts", Not(ContainSubstring("paused")))
+	p.click("#do-promote")
+	p.shows("#sheet", ContainSubstring("It passes all steps"))
+	p.click("#apply")
+	p.shows(".headline", ContainSubstring("RolloutComplete"))
+	w.Settle()
+
+	w.SetImage("broken-v3")
+	p.shows(".headline", ContainSubstring("ReplicaFailed"))
+	p.shows("#why .answer", ContainSubstring("something is wrong"))
+	p.shows("#cell-web-zone-a-1", And(ContainSubstring("failed"), ContainSubstring("CrashLoopBackOff")))
+	p.accessible()
+	p.photo("failed")
+	p.click("#do-force")
+	p.shows("#sheet", ContainSubstring("It ignores failed and unavailable replicas"))
+	p.types("#sheet", kb.Escape)
+	p.Eventually(func() bool { return js[bool](p, `document.querySelector("#sheet").open`) }).Should(BeFalse())
+	w.Expect(w.Rollout().Forced).To(BeFalse())
+}
+
+// TestStale checks that what was planned for one revision is not done with another.
+func TestStale(t *testing.T) {
+	t.Parallel()
+	e := NewEnv(t)
+	w := e.Create(NewDraft("web", Replicas(2), Policy(appsv1.ParallelPodManagement), Zones("", ""), Hold()))
+	w.Settle()
+	p := open(e, dashboard(e)+"o/"+e.Namespace+"/web")
+	w.SetImage("v2")
+	w.Settle()
+	p.shows(".facts", ContainSubstring("web:v2"))
+	plan := func() {
+		p.types("#partition-zone-a", kb.ArrowDown)
+		p.types("#partition-zone-a", kb.Enter)
+		p.shows("#sheet .plan", ContainSubstring("restart 1"))
+	}
+	plan()
+	seen := w.Parent().Status.UpdateRevision
+	w.SetImage("v3")
+	w.Settle()
+	generation := w.Parent().Generation
+	p.click("#apply")
+	p.shows("#said [role=alert]", And(ContainSubstring("and no longer "+seen), ContainSubstring("nothing was done")))
+	e.Expect(w.Parent().Generation).To(Equal(generation))
+	plan() // the positive control
+	p.click("#apply")
+	w.Eventually(w.Images).Should(Equal(Images{"zone-a": "v3", "zone-b": "v1"}))
+}
