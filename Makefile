@@ -233,6 +233,7 @@ verify: generate ## Fail when generated files, go.mod or the format are not up t
 		test -z "$$new" || { echo "generated files are not in git: $$new" >&2; exit 1; }
 	$(GO) mod tidy -diff
 	cd hack/image && $(GO) mod tidy -diff
+	@hack/npm.sh
 	@bad=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go' | xargs -r ls -d 2>/dev/null)); \
 		test -z "$$bad" || { echo "not formatted (make fmt): $$bad" >&2; exit 1; }
 
@@ -300,13 +301,13 @@ test-unit: ## Run the tests that need no control plane, as make test does
 	@$(call run-tests,-short -timeout 20m $(NO_PLANE))
 
 FULL_TOOLS := build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) $(IMAGE_TOOL) $(BIN)/validate-krew-manifest $(BIN)/promtool $(BIN)/prometheus $(OPERATOR_CRDS)
-.PHONY: test-full test-part-full test-part-walks test-faults test-hostile test-kinds test-chart test-charts test-alerts test-walks
-test-full: $(FULL_TOOLS) ## Run the tests that make test leaves out: faults, hostile clients, all kinds, the chart, whole walks
+.PHONY: test-full test-part-full test-part-walks test-faults test-hostile test-kinds test-browser chromium test-chart test-charts test-alerts test-walks
+test-full: $(FULL_TOOLS) chromium ## Run the tests that make test leaves out: faults, hostile clients, all kinds, the page in Chromium, the chart, whole walks
 	@$(call in-parts,test-part-full test-part-walks)
 
 test-part-full:
 	@set -o pipefail; { rc=0; \
-		for folder in faults hostile kinds; do $(call on-plane,./test/e2e/$$folder) || rc=1; done; \
+		for folder in e2e/faults e2e/hostile e2e/kinds browser; do $(call on-plane,./test/$$folder) || rc=1; done; \
 		{ $(call on-plane,-p 2 ./test/cluster ./test/chart/full); } || rc=1; \
 		( $(on-oldest); $(call on-plane,./test/conformance) ) || rc=1; \
 		$(MAKE) --no-print-directory skipped-tests; exit $$rc; } $(log)
@@ -322,6 +323,14 @@ test-hostile: build control-plane $(BIN)/helm ## Run the tests with clients that
 
 test-kinds: build control-plane kind-managers $(BIN)/helm ## Run the tests of every kind of child workload, with the real managers of these kinds
 	@$(call on-plane,-p 1 ./test/cluster ./test/e2e/kinds)
+
+test-browser: build control-plane $(BIN)/helm chromium ## Run the tests of the dashboard in Chromium, which is installed if it is missing (Debian)
+	@$(call on-plane,./test/browser)
+
+chromium:
+	@type -p chromium >/dev/null || { sudo=; test "$$(id -u)" = 0 || sudo=sudo; \
+		{ $$sudo apt-get update -qq && $$sudo apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } >/dev/null || \
+		{ echo 'chromium is not installed, and apt-get could not install it: install it, and see that it is on your PATH' >&2; exit 1; }; }
 
 test-chart: $(FULL_TOOLS) ## Run all tests of the chart, of its alerts and of the image
 	@rc=0; $(chart-tests) || rc=1; $(call on-plane,-p 1 ./test/chart/...) || rc=1; $(MAKE) --no-print-directory skipped-tests; exit $$rc

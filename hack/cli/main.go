@@ -24,6 +24,8 @@ prints the kubectl command that does the same, acts on the revision that you loo
 
 Install it with ` + "`make install-plugin`" + ` from a clone, or put ` + "`kubectl-united`" + ` and ` + "`kubectl_complete-united`" + ` (for completion; on Windows with ` + "`.cmd`" + `) of a release on your PATH.
 
+[The dashboard](dashboard.md) shows the same on a page, with buttons for the commands.
+
 All commands take kubectl's own options, such as ` + "`-n`, `--context` and `--as`" + `.
 
 `

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp/kb"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 
@@ -53,7 +54,7 @@ func TestMany(t *testing.T) {
 	p.Expect(js[int](p, `document.querySelectorAll(".cell").length`)).To(BeNumerically("<", 1000), "replicas that are alike are one cell")
 	w.SetImage("v2")
 	p.shows(".headline", ContainSubstring("RolloutHeld"))
-	p.types("#partition-zone-42", "\b\b\b97")
+	p.types("#partition-zone-42", kb.End+kb.Backspace+kb.Backspace+kb.Backspace+"97")
 	p.click("#do-partition-zone-42")
 	p.shows("#sheet .plan", ContainSubstring("restart 3"))
 	p.click("#apply")

@@ -86,7 +86,7 @@ controllers and scheduler are real; only the containers are simulated.
 const conclusion = `
 Done: six replicas were updated from v1 to v2, zone by zone, and no pod was updated before it was released. (%s in total)
 
-Try it by hand: make playground
+Try it by hand: make playground. It prints the address of a page that shows all this live; in a cluster of yours, kubectl united dashboard does.
 `
 
 // demo runs steps on a cluster and reports them.

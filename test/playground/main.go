@@ -12,6 +12,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/unitedworkloads/united/cmd/kubectl-united/command"
 	"github.com/unitedworkloads/united/test/cluster"
 	"github.com/unitedworkloads/united/test/install"
 )
@@ -64,6 +67,7 @@ func run(ctx context.Context) (err error) {
 	if err := ground.publish(c.Kubeconfig()); err != nil {
 		return err
 	}
+	go dashboard(ctx, ground.kubeconfig())
 	fmt.Printf(welcome, volumes, bin, ground.kubeconfig(), filepath.Join(root, "config", "samples", "web.yaml"), manager.LogPath())
 	select {
 	case <-ctx.Done():
@@ -72,6 +76,11 @@ func run(ctx context.Context) (err error) {
 		<-ctx.Done()
 	}
 	return nil
+}
+
+// dashboard serves the page, and prints its address, until the context ends.
+func dashboard(ctx context.Context, kubeconfig string) {
+	command.Run(ctx, []string{"dashboard", "--all-namespaces", "--kubeconfig", kubeconfig}, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
 }
 
 const welcome = `
@@ -89,7 +98,8 @@ Stage a new image (no pod is updated, because every zone is held), then release 
   kubectl patch united web --type=merge -p '{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-b":"50%%"}}}}}'
   kubectl get united web -o wide
 
-Or with the plugin: kubectl united status web, kubectl united release web zone-a, kubectl united why web.
+Or with the plugin: kubectl united status web, kubectl united release web zone-a, kubectl united why web. Or on a page: kubectl united dashboard prints the address of one,
+as it does below.
 
 Pods are simulated. If the tag of the image starts with "broken", the pod crashes; with "slow", it is ready after 5 seconds; with "pull", its image cannot be pulled.
 docs/tutorial.md has more. The log of the manager: %s

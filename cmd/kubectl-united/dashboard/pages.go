@@ -161,8 +161,9 @@ type objectPage struct {
 
 // event is what the manager told of it.
 type event struct {
-	At, Type, Reason, Note string
-	Count                  int32
+	At                 time.Time
+	Type, Reason, Note string
+	Count              int32
 }
 
 func (s *server) objectPage(ctx context.Context, key client.ObjectKey, remembered *seen) *objectPage {
@@ -247,11 +248,11 @@ func (s *server) events(ctx context.Context, key client.ObjectKey) ([]event, err
 		case at.IsZero():
 			one.Count, at = max(1, e.DeprecatedCount), e.DeprecatedLastTimestamp.Time
 		}
-		one.At = at.UTC().Format(time.RFC3339)
+		one.At = at
 		all = append(all, one)
 	}
 	slices.SortFunc(all, func(a, b event) int {
-		return cmp.Or(cmp.Compare(b.At, a.At), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Note, b.Note))
+		return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Note, b.Note))
 	})
 	return all[:min(most, len(all))], nil
 }

@@ -21,9 +21,13 @@ function filter() {
   if ($("shown")) $("shown").textContent = shown === rows.length ? "" : shown + " shown";
 }
 
+// edited are the numbers that somebody has changed and not applied, by field. The others follow the server, also with the focus.
+const edited = new Map();
+
 // preview marks the replicas that an edited number would release or protect. The plan says what comes of it.
 function preview() {
   for (const field of document.querySelectorAll(".partition input[type=number]")) {
+    field.value = edited.get(field.id) ?? field.defaultValue;
     const zone = field.closest(".zone");
     const is = Number(zone.dataset.partition);
     const wants = field.value === "" ? is : Number(field.value);
@@ -57,7 +61,10 @@ function refresh() {
 
 document.addEventListener("input", (event) => {
   if (event.target.closest("#filter")) filter();
-  if (event.target.closest(".partition")) preview();
+  if (event.target.closest(".partition")) {
+    edited.set(event.target.id, event.target.value);
+    preview();
+  }
 });
 document.addEventListener("submit", (event) => {
   if (event.target.id === "filter") event.preventDefault();
@@ -79,7 +86,7 @@ document.addEventListener("htmx:after:swap", (event) => {
 });
 document.addEventListener("close", (event) => {
   if (event.target.id !== "sheet") return;
-  for (const field of document.querySelectorAll(".partition input[type=number]")) field.value = field.defaultValue;
+  edited.clear();
   event.target.replaceChildren();
   refresh();
 }, true);
