@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -26,8 +25,6 @@ type action struct {
 	Plans, Primary bool
 	// Reason is why it cannot be pressed; "" if it can.
 	Reason string
-	// Zone and To are what it is about.
-	Zone, To string
 }
 
 // asked is what a button asks for. It is bound to what was in view.
@@ -59,11 +56,7 @@ func (a *asked) deed(parent *v1alpha1.UnitedDeployment, revisions []*revision.Re
 	case "undo":
 		return drive.GoBack(parent, revisions, a.to)
 	case "hold":
-		return drive.Hold(parent, slices.DeleteFunc([]string{a.zone}, func(name string) bool { return name == "" }))
-	case "release":
-		return drive.Partitions(parent, []string{a.zone}, func(p *v1alpha1.UnitedDeployment, subset, value string) (change.Partition, error) {
-			return change.Release(p, subset, value, false)
-		})
+		return drive.Hold(parent, nil)
 	case "partition":
 		return drive.Partitions(parent, []string{a.zone + "=" + a.value}, change.Set)
 	}
