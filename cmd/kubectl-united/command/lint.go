@@ -4,6 +4,7 @@
 package command
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/lint"
 )
 
@@ -47,7 +49,7 @@ It prints FILE: NAME: FIELD: MESSAGE, and the exit code is 1 if there is anythin
 }
 
 func (o *options) lintFiles(files []string, recursive bool, output string) error {
-	findings, count := []lint.Finding{}, 0
+	findings, count, peers := []lint.Finding{}, 0, false
 	for _, path := range files {
 		contents, err := manifests(path, recursive)
 		if err != nil {
@@ -58,6 +60,7 @@ func (o *options) lintFiles(files []string, recursive bool, output string) error
 			if err != nil {
 				return err
 			}
+			peers = peers || bytes.Contains(content, []byte("apps.kruise.io/")) && bytes.Contains(content, []byte("UnitedDeployment"))
 			of, n := lint.File(file, content)
 			findings, count = append(findings, of...), count+n
 		}
@@ -75,6 +78,8 @@ func (o *options) lintFiles(files []string, recursive bool, output string) error
 	switch {
 	case len(findings) > 0:
 		return fmt.Errorf("%s in %s", counted(len(findings), "finding"), counted(count, "UnitedDeployment"))
+	case count == 0 && peers:
+		_, _ = fmt.Fprintf(o.ErrOut, "There is no UnitedDeployment of apps.united.dev in these files, but one of OpenKruise: with apiVersion %s, lint says what else to change.\n", v1alpha1.GroupVersion)
 	case count == 0:
 		_, _ = fmt.Fprintln(o.ErrOut, "There is no UnitedDeployment of apps.united.dev in these files.")
 	}

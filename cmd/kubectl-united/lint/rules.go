@@ -14,7 +14,6 @@ import (
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/unitedworkloads/united/adapters"
@@ -41,7 +40,7 @@ func object(text []byte) (problems []Problem) {
 		return []Problem{fatal("", err)} // what follows would be about half of it
 	}
 	for _, rule := range []func(*source) []Problem{
-		version, name, func(s *source) []Problem { return unknown(s, own) }, templates, patches, refused, partitionsOfNobody, zonesOfNoNodes, releasingNothing,
+		version, name, func(s *source) []Problem { return unknown(s, own) }, templates, patches, refused, zonesOfNoNodes, releasingNothing,
 	} {
 		for _, p := range rule(s) {
 			if p.Field = withNames(s.parent, p.Field); !slices.Contains(problems, p) {
@@ -60,16 +59,12 @@ func version(s *source) []Problem {
 	return []Problem{{"apiVersion", fmt.Sprintf("there is no version %s: write %s", s.parent.APIVersion, v1alpha1.GroupVersion)}}
 }
 
-// name: the names of the children begin with it, and must be DNS labels.
+// name: the API server needs one before it looks at anything else.
 func name(s *source) []Problem {
 	if s.parent.Name == "" {
 		return []Problem{{"metadata.name", "is missing"}}
 	}
-	var problems []Problem
-	for _, message := range validation.IsDNS1123Label(s.parent.Name) {
-		problems = append(problems, Problem{"metadata.name", message})
-	}
-	return problems
+	return nil
 }
 
 // unknown: fields that nothing reads. For the one of OpenKruise's UnitedDeployment it says what to write instead.
@@ -133,8 +128,11 @@ func patches(s *source) (problems []Problem) {
 	return problems
 }
 
-// refused: what the manager refuses, in the spec and in each child.
+// refused: what the API server refuses or, if it takes it, the manager, in the spec and in each child.
 func refused(s *source) (problems []Problem) {
+	if problems = admitted(s); len(problems) > 0 {
+		return problems
+	}
 	read, err := spec.Read(s.parent, all.Registry())
 	if err != nil {
 		return fromErrors(err)
@@ -166,19 +164,9 @@ func fromErrors(err error) (problems []Problem) {
 		return problems
 	}
 	if one := (*field.Error)(nil); errors.As(err, &one) {
-		return []Problem{{one.Field, one.ErrorBody()}}
+		return []Problem{{strings.TrimPrefix(one.Field, "<nil>"), one.ErrorBody()}}
 	}
 	return []Problem{{"", err.Error()}}
-}
-
-// partitionsOfNobody: the CustomResourceDefinition refuses a partition for a subset that there is not.
-func partitionsOfNobody(s *source) (problems []Problem) {
-	for _, key := range slices.Sorted(maps.Keys(partitionsOf(s))) {
-		if !slices.ContainsFunc(s.parent.Spec.Topology.Subsets, func(sub v1alpha1.Subset) bool { return sub.Name == key }) {
-			problems = append(problems, Problem{partitionsPath + "[" + key + "]", "there is no such subset in spec.topology.subsets"})
-		}
-	}
-	return problems
 }
 
 const partitionsPath = "spec.updateStrategy.manualUpdate.partitions"

@@ -7,11 +7,14 @@ import (
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	kruisev1alpha1 "github.com/openkruise/kruise-api/apps/v1alpha1"
 	kruisev1beta1 "github.com/openkruise/kruise-api/apps/v1beta1"
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/json"
 	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
@@ -54,9 +57,12 @@ func workload(adapter adapters.Adapter, text []byte, at string) (problems []Prob
 	if into == nil {
 		return nil
 	}
+	if problems, text = quantities(text, at); text == nil {
+		return problems
+	}
 	found, err := strict(text, into, adapter.GroupVersionKind().Kind)
 	if err != nil {
-		return []Problem{fatal(at, err)}
+		return append(problems, fatal(at, err))
 	}
 	for _, p := range found {
 		if !strings.Contains("."+p.Field, ".$") {
@@ -65,6 +71,42 @@ func workload(adapter adapters.Adapter, text []byte, at string) (problems []Prob
 		}
 	}
 	return problems
+}
+
+// quantities returns the requests and limits that are no quantities, and the text without them: an error of a decoder would name
+// neither their field nor anything after them.
+func quantities(text []byte, at string) ([]Problem, []byte) {
+	var problems []Problem
+	var walk func(v any, path string)
+	walk = func(v any, path string) {
+		switch v := v.(type) {
+		case []any:
+			for i := range v {
+				walk(v[i], fmt.Sprintf("%s[%d]", path, i))
+			}
+		case map[string]any:
+			for _, key := range slices.Sorted(maps.Keys(v)) {
+				value, isText := v[key].(string)
+				if _, err := resource.ParseQuantity(value); isText && err != nil && (strings.HasSuffix(path, ".requests") || strings.HasSuffix(path, ".limits")) {
+					problems = append(problems, Problem{path + "." + key, fmt.Sprintf("%q is no quantity, such as 500m, 2 or 64Mi", value)})
+					delete(v, key)
+				}
+				walk(v[key], path+"."+key)
+			}
+		}
+	}
+	object := any(nil)
+	if err := stdjson.Unmarshal(text, &object); err != nil {
+		return []Problem{fatal(at, err)}, nil
+	}
+	if walk(object, at); len(problems) == 0 {
+		return nil, text
+	}
+	text, err := stdjson.Marshal(object)
+	if err != nil {
+		return append(problems, fatal(at, err)), nil
+	}
+	return problems, text
 }
 
 // typed returns an empty workload of a kind; nil if there is no type of it.
