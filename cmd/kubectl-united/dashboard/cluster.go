@@ -209,6 +209,9 @@ func (c *cluster) watched(ctx context.Context, object client.Object) (client.Rea
 	}
 	informer, err := cached.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 	if err != nil {
+		c.mu.Lock()
+		delete(c.kinds, gvk) // the next one tries again
+		c.mu.Unlock()
 		return nil, err
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
