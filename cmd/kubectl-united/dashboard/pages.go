@@ -195,7 +195,7 @@ func (s *server) objectPage(ctx context.Context, key client.ObjectKey, remembere
 	}
 	p.Steps, p.UID, p.Manual = view.StepsOf(parent), string(parent.UID), p.Strategy == string(v1alpha1.ManualUpdateStrategy)
 	if r := parent.Status.Rollout; r != nil {
-		p.Key = r.ApprovalKey
+		p.Key, p.Phase = r.ApprovalKey, string(r.Phase)
 	}
 	if p.Events, err = s.events(ctx, key); err != nil {
 		p.Unread = append(p.Unread, "events: "+unreadable(err))
