@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -87,6 +88,19 @@ func (g *gathering) events() handler.EventHandler {
 		},
 		DeleteFunc:  func(ctx context.Context, e event.DeleteEvent, q queue) { enqueue(ctx, q, e.Object, nil) },
 		GenericFunc: func(ctx context.Context, e event.GenericEvent, q queue) { enqueue(ctx, q, nil, e.Object) },
+	})
+}
+
+// checks triggers passes over a parent when the result of one of its checks may have changed. Only a rollout that is under way
+// waits for one. Somebody may turn a condition many times a second, and the first pass after that finds the last result.
+func (g *gathering) checks(onChange func(func(parent types.NamespacedName))) source.Source {
+	return source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		onChange(func(parent types.NamespacedName) {
+			if !g.idle.Get(parent, "") {
+				q.AddAfter(reconcile.Request{NamespacedName: parent}, gatherTime-g.clock.Since(g.begun.Get(parent, "")))
+			}
+		})
+		return nil
 	})
 }
 

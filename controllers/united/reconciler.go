@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,6 +25,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset/writer"
 	"github.com/unitedworkloads/united/controllers/united/execute"
 	"github.com/unitedworkloads/united/controllers/united/fairness"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/observe"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/publish"
@@ -43,6 +45,8 @@ type Reconciler struct {
 	Related map[schema.GroupVersionKind]client.Reader
 	// Adapters are for the supported kinds of children.
 	Adapters adapters.Registry
+	// Checks observes what the checks of rollouts are about; nil observes nothing.
+	Checks   Checks
 	Recorder events.EventRecorder
 	Metrics  *publish.Metrics
 	Clock    clock.PassiveClock
@@ -65,6 +69,14 @@ type Reconciler struct {
 	gathering gathering
 }
 
+// Checks observes the checks of rollouts (package checks). It never waits.
+type Checks interface {
+	// Observe returns the results of the checks of a parent, by name, and observes them from now on.
+	Observe(parent types.NamespacedName, asked []v1alpha1.RolloutCheck) map[string]known.CheckResult
+	// Forget ends that.
+	Forget(parent types.NamespacedName)
+}
+
 // Reconcile runs a pass over one UnitedDeployment if it may have one now.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	parent := &v1alpha1.UnitedDeployment{}
@@ -79,6 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if parent.DeletionTimestamp != nil {
 		// The garbage collector deletes or orphans the children, as the user requested.
 		r.Shares.Forget(req.NamespacedName)
+		r.forgetChecks(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if why := unreadableParent(parent); why != "" {
@@ -169,6 +182,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.unreached.Forget(key)
 	r.gathering.forget(key)
 	r.Shares.Forget(key)
+	r.forgetChecks(key)
 }
 
 // observe reads the world of a parent, and completes it to the input of a plan.
@@ -179,7 +193,27 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 	}
 	r.failures.Succeeded(client.ObjectKeyFromObject(parent), readFailures)
 	seen.Unreached = r.unreached.Get(client.ObjectKeyFromObject(parent), "")
+	seen.Checks = r.observeChecks(parent) // after the replicas: the result is not older than what the step is reached by
 	return planner.NewInput(seen)
+}
+
+// observeChecks returns the results of the checks of a parent. While it is paused, nothing is measured.
+func (r *Reconciler) observeChecks(parent *v1alpha1.UnitedDeployment) map[string]known.CheckResult {
+	strategy := &parent.Spec.UpdateStrategy
+	switch key := client.ObjectKeyFromObject(parent); {
+	case r.Checks == nil:
+	case parent.Spec.Paused || strategy.Type != v1alpha1.RollingUpdateStrategy || strategy.RollingUpdate == nil || len(strategy.RollingUpdate.Checks) == 0:
+		r.Checks.Forget(key)
+	default:
+		return r.Checks.Observe(key, strategy.RollingUpdate.Checks)
+	}
+	return nil
+}
+
+func (r *Reconciler) forgetChecks(parent types.NamespacedName) {
+	if r.Checks != nil {
+		r.Checks.Forget(parent)
+	}
 }
 
 func (r *Reconciler) observer(adapter adapters.Adapter) *observe.Observer {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -37,6 +38,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset/ownership"
+	"github.com/unitedworkloads/united/controllers/united/checks"
 	"github.com/unitedworkloads/united/controllers/united/fairness"
 	"github.com/unitedworkloads/united/controllers/united/observe"
 	"github.com/unitedworkloads/united/controllers/united/publish"
@@ -202,6 +204,15 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 		StatusBatching: publish.StandardBatching(),
 	}
 	r.gathering.clock = r.Clock
+	dynamicClient, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("client for the objects of checks: %w", err)
+	}
+	observed := checks.New(dynamicClient, mgr.GetRESTMapper(), clock.RealClock{})
+	if err := mgr.Add(observed); err != nil {
+		return fmt.Errorf("runner of checks: %w", err)
+	}
+	r.Checks = observed
 	// Our own status writes also trigger passes, so that a pass that used an outdated status is followed by one that does
 	// not, unless no pass decides by what they changed.
 	others := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
@@ -214,6 +225,7 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 		Watches(&appsv1.ControllerRevision{}, r.gathering.events()).
 		Watches(&corev1.Pod{}, r.gathering.events()).
 		WatchesRawSource(wakeUps(r.Shares)).
+		WatchesRawSource(r.gathering.checks(observed.OnChange)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries(), ReconciliationTimeout: passTimeout})
 	c, err := controllerBuilder.Build(r)
 	if err != nil {

@@ -32,6 +32,19 @@ func rolling(members string) edit {
 	return put(`{type: RollingUpdate, rollingUpdate: `+members+`}`, "spec", "updateStrategy")
 }
 
+// checkOf returns a check on a MySQLCluster, with more members of its condition.
+func checkOf(name, more string) string {
+	return `{name: ` + name + `, objectCondition: {apiVersion: moco.cybozu.com/v1beta2, kind: MySQLCluster, name: shop, type: Healthy` + more + `}}`
+}
+
+func manyChecks(n int) string {
+	var checks []string
+	for i := range n {
+		checks = append(checks, checkOf(fmt.Sprintf("c%d", i), ""))
+	}
+	return strings.Join(checks, ", ")
+}
+
 // rollingRefusal is a strategy that must be refused.
 type rollingRefusal struct {
 	refusal
@@ -75,6 +88,18 @@ func rollingRefusals() []rollingRefusal {
 		schema("maxUnavailable 0%", `{maxUnavailable: "0%"}`, rollingPath+".maxUnavailable: ", fromOne), // if it is stored, it counts as 1
 		schema("steps are a list", `{steps: {}}`, rollingPath+".steps: ", "must be of type array"),
 		schema("pause is no object", `{steps: [`+everyStep+`, pause: 10m}]}`, rollingPath+".steps[0].pause: ", "must be of type object"),
+		refused("a check without a member", `{checks: [{name: mysql}]}`, rollingPath+".checks[0]: ", "must have exactly one member besides name: objectCondition"),
+		schema("a check of the wrong kind", `{checks: [{name: mysql, prometheus: {query: up}}]}`, rollingPath+".checks[0]: ", "must have exactly one member besides name: objectCondition"),
+		refused("two checks of one name", `{checks: [`+checkOf("mysql", "")+`, `+checkOf("mysql", "")+`]}`, rollingPath+".checks[1]", "Duplicate value"),
+		schema("a check without a name", `{checks: [{objectCondition: {apiVersion: v1, kind: Pod, name: web, type: Ready}}]}`, rollingPath+".checks[0].name: Required value"),
+		schema("a name that is no DNS label", `{checks: [`+checkOf("My_SQL", "")+`]}`, rollingPath+".checks[0].name: ", "must be a DNS label: lower-case letters, digits and '-'"),
+		schema("more than 10 checks", `{checks: [`+manyChecks(11)+`]}`, rollingPath+".checks: Too many: 11: must have at most 10 items"),
+		refused("two groups", `{checks: [{name: mysql, objectCondition: {apiVersion: a/b/v1, kind: Pod, name: web, type: Ready}}]}`, rollingPath+".checks[0].objectCondition.apiVersion: ", `must be a group and a version, such as "apps/v1"`),
+		schema("no version", `{checks: [{name: mysql, objectCondition: {apiVersion: apps, kind: Pod, name: web, type: Ready}}]}`, rollingPath+".checks[0].objectCondition.apiVersion: ", "or only a version for the core group"),
+		schema("a resource instead of a kind", `{checks: [{name: mysql, objectCondition: {apiVersion: v1, kind: pods, name: web, type: Ready}}]}`, rollingPath+".checks[0].objectCondition.kind: ", `must be a kind, such as "MySQLCluster"`),
+		schema("a condition without a type", `{checks: [{name: mysql, objectCondition: {apiVersion: v1, kind: Pod, name: web}}]}`, rollingPath+".checks[0].objectCondition.type: Required value"),
+		schema("another status", `{checks: [`+checkOf("mysql", `, status: "Yes"`)+`]}`, rollingPath+`.checks[0].objectCondition.status: Unsupported value: "Yes": supported values: "True", "False", "Unknown"`),
+		schema("a status that is no text", `{checks: [`+checkOf("mysql", `, status: true`)+`]}`, rollingPath+".checks[0].objectCondition.status: ", "must be of type string"),
 		schema("duration is a number", `{steps: [`+everyStep+`, pause: {duration: 10}}]}`, rollingPath+".steps[0].pause.duration: ", "must be of type string"),
 	}
 	for _, value := range []string{`-1`, `"-1%"`, `"101%"`, `"5"`, `"%"`, `""`, `"5 %"`, `"05%"`, `"+5%"`, `"5.5%"`, `"half"`} {
@@ -173,8 +198,10 @@ func TestAcceptedRolling(t *testing.T) {
 		"Sequential":      `{order: Sequential, maxUnavailable: 3}`,
 		"the design": `{partition: "0%", maxUnavailable: 1, maxSkew: "10%", order: Parallel,
 			steps: [{subsets: [zone-a], partition: "90%", pause: {duration: 10m}}, {subsets: ["*"], partition: "50%", pause: {}}, {subsets: [zone-b, zone-c], partition: 0}]}`,
-		"roles":    `{maxUnavailable: 15, maxUnavailablePerSubset: "5%", maxSkew: "10%", maxSkewSubsets: [zone-a, zone-c]}`,
-		"20 steps": `{steps: [` + strings.Repeat(everyStep+", pause: {}},", 20) + `]}`,
+		"roles":     `{maxUnavailable: 15, maxUnavailablePerSubset: "5%", maxSkew: "10%", maxSkewSubsets: [zone-a, zone-c]}`,
+		"checks":    `{checks: [` + checkOf("mysql", `, status: "False"`) + `, {name: pod, objectCondition: {apiVersion: v1, kind: Pod, name: web, type: example.com/Ready}}]}`,
+		"10 checks": `{checks: [` + manyChecks(10) + `]}`,
+		"20 steps":  `{steps: [` + strings.Repeat(everyStep+", pause: {}},", 20) + `]}`,
 	}
 	for _, d := range []string{"1ms", "1s", "10m", "1h30m", "1.5h", "0h1s", "8760h"} {
 		accepted["pause of "+d] = `{steps: [` + everyStep + `, pause: {duration: ` + d + `}}]}`

@@ -95,9 +95,10 @@ const AnnotationSubsets = "united.dev/subsets"
 const AnnotationCurrent = "united.dev/current"
 
 // AnnotationLeft on a ControllerRevision says that its parent was on the way back from it, and that
-// it was not rolled out again since: going to it is no way back. The value has "forced" and
-// "promoted", with a comma between them, if the annotations united.dev/force-update and
-// united.dev/promote named it then, and still do, so that they are spent; else "true".
+// it was not rolled out again since: going to it is no way back. The value has "forced", "promoted"
+// and "retried", with commas between them, if the annotations united.dev/force-update,
+// united.dev/promote and united.dev/retry named it then, and still do, so that they are spent; else
+// "true".
 const AnnotationLeft = "united.dev/left"
 
 // Annotations that a user sets on a UnitedDeployment of type RollingUpdate.
@@ -112,6 +113,10 @@ const (
 	// AnnotationPromote, set to status.updateRevision, passes the steps of the rollout to that revision, with
 	// their pauses and approvals. It ignores neither the floor, nor maxUnavailable, nor a failure.
 	AnnotationPromote = "united.dev/promote"
+
+	// AnnotationRetry, set to status.updateRevision, or to that with a slash and any text, measures the checks
+	// of the rollout to that revision anew. Each value has that effect once.
+	AnnotationRetry = "united.dev/retry"
 )
 
 // FieldManager is the field owner of everything the controller applies.

@@ -93,8 +93,12 @@ const (
 	// all subsets; Manual stops nothing.
 	ReasonReplicaFailed = "ReplicaFailed"
 	// ReasonBlocked: Type RollingUpdate: replicas that cannot be released yet are unavailable and use up
-	// maxUnavailable; or a child workload cannot be read. Stalled is True if they have failed.
+	// maxUnavailable; or a child workload, or the object of a check, cannot be read. Stalled is True if
+	// they have failed, or a permission is missing.
 	ReasonBlocked = "Blocked"
+	// ReasonCheckFailed: Type RollingUpdate: a check has not been met for progressDeadlineSeconds,
+	// although replicas are released. No more are, in any subset, until it is met.
+	ReasonCheckFailed = "CheckFailed"
 	// ReasonStepPaused: Type RollingUpdate: a step is reached, and its timed pause is running.
 	ReasonStepPaused = "StepPaused"
 	// ReasonAwaitingApproval: Type RollingUpdate: a step is reached, and waits for approval.
@@ -146,6 +150,11 @@ const (
 	// EventRolloutPromoted: Type RollingUpdate: the annotation united.dev/promote is in effect, so the
 	// steps are passed.
 	EventRolloutPromoted = "RolloutPromoted"
+	// EventCheckMet: Type RollingUpdate: a check that had failed is met again, so the rollout continues.
+	EventCheckMet = "CheckMet"
+	// EventChecksRetried: Type RollingUpdate: the annotation united.dev/retry is in effect, so all checks
+	// are measured anew.
+	EventChecksRetried = "ChecksRetried"
 	// EventSubsetCapped: A Warning. Schedule strategy Adaptive: replicas of a subset have no node, and are
 	// created in other subsets.
 	EventSubsetCapped = "SubsetCapped"

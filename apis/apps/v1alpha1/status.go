@@ -76,7 +76,7 @@ type UnitedDeploymentStatus struct {
 }
 
 // RolloutPhase is the state of a rollout in one word.
-// +kubebuilder:validation:Enum=Staging;Progressing;Paused;AwaitingApproval;Blocked;Failed;Done
+// +kubebuilder:validation:Enum=Staging;Progressing;Paused;AwaitingApproval;Blocked;Failed;CheckFailed;Done
 type RolloutPhase string
 
 // Phases of a rollout.
@@ -90,10 +90,12 @@ const (
 	// RolloutAwaitingApproval: a step is reached that waits for approvalKey.
 	RolloutAwaitingApproval RolloutPhase = "AwaitingApproval"
 	// RolloutBlocked: replicas that cannot be released yet are unavailable, and
-	// use up maxUnavailable.
+	// use up maxUnavailable; or a child workload, or the object of a check, cannot be read.
 	RolloutBlocked RolloutPhase = "Blocked"
 	// RolloutFailed: an updated replica failed, so no more replicas are released.
 	RolloutFailed RolloutPhase = "Failed"
+	// RolloutCheckFailed: a check failed, so no more replicas are released.
+	RolloutCheckFailed RolloutPhase = "CheckFailed"
 	// RolloutDone: every subset is at its floor, and all released replicas are
 	// available. Replicas of a child workload that no longer exists do not count here: the
 	// condition Ready reports them.
@@ -133,7 +135,8 @@ type RolloutStatus struct {
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
 	// reachedTime is when the current step was reached, that is, when everything it releases
-	// was released and available. It is absent while the step is not reached.
+	// was released and available. It is absent while the step is not reached, or a check is
+	// not met.
 	// +optional
 	ReachedTime *metav1.Time `json:"reachedTime,omitempty"`
 
@@ -162,6 +165,65 @@ type RolloutStatus struct {
 	// and step.
 	// +optional
 	ApprovalKey string `json:"approvalKey,omitempty"`
+
+	// checks are the last results of spec.updateStrategy.rollingUpdate.checks. Names are unique.
+	// +listType=atomic
+	// +optional
+	Checks []CheckStatus `json:"checks,omitempty"`
+
+	// retried identifies the values of the annotation united.dev/retry that have had their effect on
+	// this rollout.
+	// +optional
+	Retried string `json:"retried,omitempty"`
+}
+
+// CheckState is the result of a check in one word.
+// +kubebuilder:validation:Enum=Met;NotMet;Failed
+type CheckState string
+
+// Results of a check.
+const (
+	// CheckIsMet: the rollout does not wait for it.
+	CheckIsMet CheckState = "Met"
+	// CheckIsNotMet: no more replicas are released until it is met.
+	CheckIsNotMet CheckState = "NotMet"
+	// CheckHasFailed: it has not been met for progressDeadlineSeconds, although replicas are
+	// released. No more are, until it is met.
+	CheckHasFailed CheckState = "Failed"
+)
+
+// CheckStatus is the last result of a check. It belongs to the revision of the rollout, to a step,
+// and to the content of the check: if any of these changes, the check is measured anew.
+type CheckStatus struct {
+	// name is the name of the check.
+	// +kubebuilder:validation:MinLength=1
+	// +required
+	Name string `json:"name,omitempty"`
+
+	// state is the result in one word.
+	// +required
+	State CheckState `json:"state,omitempty"`
+
+	// message says why the check is not met.
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// sinceTime is since when it has this state.
+	// +required
+	SinceTime metav1.Time `json:"sinceTime,omitzero"`
+
+	// failingTime is since when it is not met although the revision has a released replica. It has
+	// failed progressDeadlineSeconds later.
+	// +optional
+	FailingTime *metav1.Time `json:"failingTime,omitempty"`
+
+	// step is the step of the rollout that the result belongs to.
+	// +optional
+	Step int32 `json:"step"`
+
+	// key is a hash of the content of the check that the result belongs to.
+	// +optional
+	Key string `json:"key,omitempty"`
 }
 
 // ReplicaCounts counts replicas. A replica that is being deleted is counted in

@@ -596,6 +596,17 @@ type RollingUpdate struct {
 	// +listType=atomic
 	// +optional
 	Steps []RolloutStep `json:"steps,omitempty"`
+
+	// checks are what must be as it should be besides the replicas. While one of them is not met, no
+	// more replicas are released in any subset, and no step ends, neither the last one: until then,
+	// the update revision does not become the current one. A check that is not met for
+	// progressDeadlineSeconds, although replicas are released, has failed. The first rollout of a
+	// UnitedDeployment, going back and the annotation united.dev/force-update ignore checks.
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Checks []RolloutCheck `json:"checks,omitempty"`
 }
 
 // RolloutOrder says whether the subsets update at the same pace or one after the

@@ -156,7 +156,7 @@ func unanswered(s *Sight) string {
 		return "observed the annotation " + v1alpha1.AnnotationApproved
 	}
 	for _, annotation := range Unseen(parent) {
-		if !spent(s.Update, annotation) {
+		if !spent(s, annotation) {
 			return "observed the annotation " + annotation
 		}
 	}
@@ -179,8 +179,8 @@ func Unseen(parent *v1alpha1.UnitedDeployment) (annotations []string) {
 }
 
 // spent reports whether an annotation no longer applies to a revision, because the rollout has left that revision since.
-func spent(update *appsv1.ControllerRevision, annotation string) bool {
-	return update != nil && planner.Spent(update.Annotations[v1alpha1.AnnotationLeft], annotation)
+func spent(s *Sight, annotation string) bool {
+	return s.Update != nil && planner.Spent(s.Update.Annotations[v1alpha1.AnnotationLeft], annotation, s.Parent.Annotations[annotation], s.Update.Name)
 }
 
 // overruled reports whether a force, or an approval, may end a stall.

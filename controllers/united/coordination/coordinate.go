@@ -41,6 +41,10 @@ type Input struct {
 	// Approved, Forced and Promoted are the annotations united.dev/approved, united.dev/force-update and
 	// united.dev/promote.
 	Approved, Forced, Promoted string
+	// Retry is the annotation united.dev/retry.
+	Retry string
+	// Seen is what was seen of the checks of the strategy, by name.
+	Seen map[string]known.CheckResult
 	// Paused is why the rollout is frozen; "" if it is not. The time during which it is paused counts for no
 	// deadline.
 	Paused string
@@ -76,6 +80,8 @@ type Plan struct {
 	State *v1alpha1.RolloutStatus
 	// Stalled: the rollout will not continue by itself. State.Message says why.
 	Stalled bool
+	// Unchecked: the checks have not let the rollout end, so its revision is not the current one, whatever the replicas run.
+	Unchecked bool
 	// Wake is when time alone changes the plan; zero if never.
 	Wake time.Time
 }
@@ -107,6 +113,7 @@ func Coordinate(in Input) Plan { return coordinate(in, gates()) }
 func coordinate(in Input, gates []gate) Plan {
 	c := newCoordinator(in, gates)
 	c.setTargets()
+	c.measure()
 	c.scale()
 	c.allHeld = c.checkGates(allReleases, &release{})
 	switch {
@@ -146,6 +153,8 @@ type coordinator struct {
 	// unobservedFailure is the name of a child with a failed replica if it is not known yet whether that is an
 	// updated one; "" if there is none.
 	unobservedFailure string
+	// checks are the checks that are measured now, in the order of the spec; none if none is.
+	checks []measured
 	// progressed: this pass has released, deleted or removed something.
 	progressed bool
 	stalled    bool
@@ -233,10 +242,11 @@ func (c *coordinator) nowInSeconds() *metav1.Time {
 	return ptr.To(metav1.NewTime(c.Now.Truncate(time.Second)))
 }
 
-// haltedByFailure reports whether a failed replica stops all releases and deletions, which it does not on the way
-// back.
+// haltedByFailure reports whether a failed replica or check stops all releases and deletions, which it does not on the
+// way back.
 func (c *coordinator) haltedByFailure() bool {
-	return len(c.failed) > 0 && !c.rules.forced && !c.goingBack
+	m := c.notMet()
+	return (len(c.failed) > 0 || m != nil && m.State == v1alpha1.CheckHasFailed) && !c.rules.forced && !c.goingBack
 }
 
 // terms returns the terms that decide when a replica is broken.
@@ -266,12 +276,15 @@ func earlier(a, b time.Time) time.Time {
 func (c *coordinator) plan() Plan {
 	if c.onRecord() {
 		c.state.Forced, c.state.Promoted = c.rules.forced, c.rules.promoted
-		stands := c.state.Phase == v1alpha1.RolloutBlocked || c.state.Phase == v1alpha1.RolloutFailed
+		stands := c.state.Phase == v1alpha1.RolloutBlocked || c.state.Phase == v1alpha1.RolloutFailed || c.state.Phase == v1alpha1.RolloutCheckFailed
 		c.answer(stands && !c.rules.forced, v1alpha1.AnnotationForceUpdate, c.Forced)
 		stands = c.state.Phase == v1alpha1.RolloutAwaitingApproval || c.state.Phase == v1alpha1.RolloutPaused
 		c.answer(stands && !c.rules.promoted, v1alpha1.AnnotationPromote, c.Promoted)
+		stands = c.state.Phase == v1alpha1.RolloutCheckFailed
+		c.answer(stands && !NamesRevision(c.Retry, c.Update), v1alpha1.AnnotationRetry, c.Retry)
 	}
 	p := Plan{State: c.state, Stalled: c.stalled, Wake: c.requeue}
+	p.Unchecked = c.checksBind() && !c.rules.forced && (!c.onRecord() || c.state.Phase != v1alpha1.RolloutDone)
 	for _, v := range c.states {
 		v.changeReason = c.changeReason(v)
 		c.setPace(v)

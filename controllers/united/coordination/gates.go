@@ -65,6 +65,7 @@ func gates() []gate {
 		{"unreadable", allReleases | endOfStep, 0, unreadable},
 		{"failed", allReleases | endOfStep, byForce | goingBack, hasFailed},
 		{"unobserved", allReleases, goingBack | neverUp, unobserved},
+		{"checks", allReleases | endOfStep, byForce | goingBack, checkNotMet},
 		{"staged", oneSubset, 0, notStaged},
 		{"unreleased", oneSubset, 0, notTakenBack},
 		{"surplus", nextReplica, 0, hasSurplus},
@@ -79,6 +80,7 @@ func gates() []gate {
 		{"subset-in-flight", nextReplica, updatedAlready | downGoingBack | unlocking, tooManyInFlightOfSubset},
 		{"soak", endOfStep, 0, soaking},
 		{"approval", endOfStep, 0, notApproved},
+		{"unmeasured", allReleases | endOfStep, byForce | goingBack, unmeasured},
 	}
 }
 

@@ -91,6 +91,19 @@ func TestNarratives(t *testing.T) {
 			w.say("image v2").roll("v2").settled()
 			return w.say("back to v1").roll("v1").settled()
 		},
+		"checked": func() *world {
+			w := checked(func(s *v1alpha1.RollingUpdate) {
+				s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{"a"}, Partition: amount("50%"), Pause: &v1alpha1.RolloutPause{Duration: "10m"}}}
+			}, 2, 1)
+			w.say("image v2; the cluster is not healthy").notMet().roll("v2").settled()
+			w.met().say("it is").settled()
+			w.say("it fails over in the pause").notMet().settled()
+			w.now = w.last.Wake
+			w.settled()
+			w.met().say("it is healthy again").settled()
+			w.now = w.last.Wake
+			return w.settled()
+		},
 		"blocked-then-forced": func() *world {
 			w := newWorld(nil, 4).ordered()
 			w.fail(0, 1)

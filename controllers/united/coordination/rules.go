@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -155,6 +156,27 @@ func Check(s *v1alpha1.RollingUpdate, known func(name string) bool, at *field.Pa
 	for i := range s.Steps {
 		errs = append(errs, checkStep(&s.Steps[i], known, at.Child("steps").Index(i))...)
 		amount(s.Steps[i].Partition, at.Child("steps").Index(i).Child("partition"))
+	}
+	return append(errs, checkChecks(s.Checks, at.Child("checks"))...)
+}
+
+// checkChecks rejects checks that could not be measured, or told apart.
+func checkChecks(checks []v1alpha1.RolloutCheck, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	names := map[string]bool{}
+	for i := range checks {
+		c := &checks[i]
+		if names[c.Name] {
+			errs = append(errs, field.Duplicate(at.Index(i).Child("name"), c.Name))
+		}
+		names[c.Name] = true
+		if c.ObjectCondition == nil {
+			errs = append(errs, field.Required(at.Index(i), "must have exactly one member besides name: objectCondition"))
+			continue
+		}
+		if _, err := schema.ParseGroupVersion(c.ObjectCondition.APIVersion); err != nil {
+			errs = append(errs, field.Invalid(at.Index(i).Child("objectCondition", "apiVersion"), c.ObjectCondition.APIVersion, err.Error()))
+		}
 	}
 	return errs
 }

@@ -155,7 +155,7 @@ func (c *coordinator) stepAsWritten(step int) string {
 
 // advance records the position of the rollout, and moves to the next step when the running one has ended.
 func (c *coordinator) advance() {
-	if c.allFullyUpdated() {
+	if c.allFullyUpdated() && c.mayComplete() {
 		c.complete()
 		return
 	}
@@ -170,7 +170,7 @@ func (c *coordinator) advance() {
 	s.Step, s.StepKey = c.statusStep(running), c.stepKey(running)
 	s.ApprovalKey = ""
 	reached := c.reached()
-	c.soak(reached)
+	c.soak(reached && !c.heldByCheck())
 	if !reached {
 		c.reportWaiting()
 		return

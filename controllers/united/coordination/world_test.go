@@ -16,6 +16,7 @@ import (
 	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/controllers/united/known"
 )
 
 // world has children and a StatefulSet controller (adapters/statefulset/model, which behaves like the real ones), as small
@@ -30,9 +31,14 @@ type world struct {
 	state    *v1alpha1.RolloutStatus
 	approved string
 	forced   string
+	promoted string
+	retry    string
 	paused   bool
-	now      time.Time
-	uid      int
+	// seen is what is seen of the checks; resumed is when the last pause ended.
+	seen    map[string]known.CheckResult
+	resumed time.Time
+	now     time.Time
+	uid     int
 	// broken revisions make pods that fail.
 	broken map[string]bool
 	story  []string
@@ -261,7 +267,8 @@ func (w *world) input() coordination.Input {
 	in := coordination.Input{
 		Object:   types.NamespacedName{Namespace: "shop", Name: "web"},
 		Strategy: w.strategy, Update: w.update, GoesBack: w.update == w.current, State: w.state, Approved: w.approved, Forced: w.forced,
-		Paused: paused, ProgressDeadline: 10 * time.Minute, Now: w.now,
+		Promoted: w.promoted, Retry: w.retry, Seen: w.seen,
+		Paused: paused, ProgressDeadline: 10 * time.Minute, Resumed: w.resumed, Now: w.now,
 	}
 	for _, c := range w.subsets {
 		c.Desired = c.desired
@@ -285,7 +292,7 @@ func (w *world) round() bool {
 		w.mostOf[c.Name] = max(w.mostOf[c.Name], c.down())
 	}
 	w.ready()
-	if w.complete() {
+	if w.complete() && !w.last.Unchecked {
 		w.current = w.update
 	}
 	after := w.picture()

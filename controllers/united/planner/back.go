@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
@@ -56,34 +57,53 @@ func (in *Input) UnrecordedLeft(p *Plan) (*revision.Revision, string) {
 }
 
 // spendable are the annotations that are spent when their revision is left, and how the record says so.
-var spendable = []struct{ annotation, record string }{{v1alpha1.AnnotationForceUpdate, "forced"}, {v1alpha1.AnnotationPromote, "promoted"}}
+var spendable = []struct{ annotation, record string }{
+	{v1alpha1.AnnotationForceUpdate, "forced"}, {v1alpha1.AnnotationPromote, "promoted"}, {v1alpha1.AnnotationRetry, "retried"},
+}
+
+// spent returns how the record says that a value of an annotation is spent; "" if the value is not for the revision. Retry
+// has several values for one revision, which are spent one by one.
+func spent(annotation, record, value, revision string) string {
+	switch {
+	case annotation == v1alpha1.AnnotationRetry && value != revision && coordination.NamesRevision(value, revision):
+		return record + "-" + coordination.RetryKey(value)
+	case value == revision:
+		return record
+	}
+	return ""
+}
 
 // leftRecord returns the record of a revision that is left: the annotations that name it, of those that were spent, if anything
 // was recorded before, and otherwise of all; "true" if there is none.
 func (in *Input) leftRecord(name, was string) string {
-	var spent []string
+	var all []string
 	for _, s := range spendable {
-		if in.Parent.Annotations[s.annotation] == name && (was == "" || isSpent(was, s.record)) {
-			spent = append(spent, s.record)
+		record := spent(s.annotation, s.record, in.Parent.Annotations[s.annotation], name)
+		if record != "" && (was == "" || isSpent(was, record)) {
+			all = append(all, record)
 		}
 	}
-	return cmp.Or(strings.Join(spent, ","), "true")
+	return cmp.Or(strings.Join(all, ","), "true")
 }
 
-func isSpent(left, record string) bool { return slices.Contains(strings.Split(left, ","), record) }
+func isSpent(left, record string) bool {
+	return record != "" && slices.Contains(strings.Split(left, ","), record)
+}
 
 // unspent returns the value of an annotation that moves a rollout; "" if it is spent.
 func (in *Input) unspent(annotation string) string {
-	if Spent(in.Update.Left(), annotation) {
+	value := in.Parent.Annotations[annotation]
+	if Spent(in.Update.Left(), annotation, value, in.Update.Name) {
 		return ""
 	}
-	return in.Parent.Annotations[annotation]
+	return value
 }
 
-// Spent reports whether the record of a revision that was left (v1alpha1.AnnotationLeft) says that an annotation is spent.
-func Spent(left, annotation string) bool {
+// Spent reports whether the record of a revision that was left (v1alpha1.AnnotationLeft) says that the value of an annotation is
+// spent.
+func Spent(left, annotation, value, revision string) bool {
 	for _, s := range spendable {
-		if s.annotation == annotation && isSpent(left, s.record) {
+		if s.annotation == annotation && isSpent(left, spent(annotation, s.record, value, revision)) {
 			return true
 		}
 	}

@@ -137,7 +137,7 @@ func currentRevision(in *Input, p *Plan) string {
 	switch {
 	case !p.Initialized && (!in.Paused() || status.CurrentRevision == ""):
 		return in.Update.Name
-	case in.finishedOn(status.UpdateRevision):
+	case in.finishedOn(status.UpdateRevision) && in.checkedOn(status.Rollout, status.UpdateRevision):
 		// This is visible now, but was not written in time: the spec has changed since.
 		return status.UpdateRevision
 	}
@@ -192,6 +192,17 @@ func (in *Input) finishedOn(name string) bool {
 		any = true
 	}
 	return any && name != ""
+}
+
+// checkedOn reports whether the checks of a rollout to a revision have let it end, or it had none.
+func (in *Input) checkedOn(rollout *v1alpha1.RolloutStatus, name string) bool {
+	switch {
+	case rollout == nil || rollout.Revision != name || rollout.Phase == v1alpha1.RolloutDone || rollout.Forced:
+		return true
+	case name != in.Update.Name:
+		return len(rollout.Checks) == 0
+	}
+	return !in.Coordinates() || in.Parent.Spec.UpdateStrategy.RollingUpdate == nil || len(in.Parent.Spec.UpdateStrategy.RollingUpdate.Checks) == 0
 }
 
 // finished reports whether all replicas of the child are updated and ready, and were released to what they run.

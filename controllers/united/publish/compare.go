@@ -100,6 +100,7 @@ func ForDecisions(status *v1alpha1.UnitedDeploymentStatus) *v1alpha1.UnitedDeplo
 	}
 	if kept.Rollout != nil {
 		kept.Rollout.Message, kept.Rollout.LastProgressTime = "", nil
+		withoutCheckMessages(kept.Rollout)
 	}
 	return kept
 }
@@ -169,8 +170,15 @@ func withoutCounters(status *v1alpha1.UnitedDeploymentStatus) *v1alpha1.UnitedDe
 	}
 	if bare.Rollout != nil {
 		bare.Rollout.LastProgressTime, bare.Rollout.Message = nil, ""
+		withoutCheckMessages(bare.Rollout)
 	}
 	return bare
+}
+
+func withoutCheckMessages(rollout *v1alpha1.RolloutStatus) {
+	for i := range rollout.Checks {
+		rollout.Checks[i].Message = ""
+	}
 }
 
 // recurring returns a status without what makes it different from earlier ones: counts of replicas, and which
@@ -182,6 +190,9 @@ func recurring(status *v1alpha1.UnitedDeploymentStatus) *v1alpha1.UnitedDeployme
 		if record := bare.Subsets[i].ChildRecord; record != nil {
 			record.UID, record.Generation = "", 0
 		}
+	}
+	if bare.Rollout != nil {
+		bare.Rollout.SoakedSeconds = 0 // the clock of a step stops and continues with each turn of a check
 	}
 	return bare
 }
@@ -245,10 +256,14 @@ func sameRollout(a, b *v1alpha1.RolloutStatus) bool {
 	if !sameTime(a.StartTime, b.StartTime) || !sameTime(a.ReachedTime, b.ReachedTime) || !sameTime(a.LastProgressTime, b.LastProgressTime) {
 		return false
 	}
-	x, y := *a, *b
-	x.StartTime, x.ReachedTime, x.LastProgressTime = nil, nil, nil
-	y.StartTime, y.ReachedTime, y.LastProgressTime = nil, nil, nil
-	return x == y
+	return a.Revision == b.Revision && a.Phase == b.Phase && a.Message == b.Message && a.Step == b.Step && a.StepKey == b.StepKey &&
+		a.SoakedSeconds == b.SoakedSeconds && a.Forced == b.Forced && a.Promoted == b.Promoted && a.ApprovalKey == b.ApprovalKey &&
+		a.Retried == b.Retried && slices.EqualFunc(a.Checks, b.Checks, sameCheck)
+}
+
+func sameCheck(a, b v1alpha1.CheckStatus) bool {
+	return a.Name == b.Name && a.State == b.State && a.Message == b.Message && a.Step == b.Step && a.Key == b.Key &&
+		a.SinceTime.Equal(&b.SinceTime) && sameTime(a.FailingTime, b.FailingTime)
 }
 
 func sameSubset(a, b v1alpha1.SubsetStatus) bool {

@@ -26,6 +26,7 @@ type Metrics struct {
 	restoring    *prometheus.GaugeVec
 	released     *prometheus.GaugeVec
 	unreadable   *prometheus.GaugeVec
+	check        *prometheus.GaugeVec
 
 	mu sync.Mutex
 	// reasons are those of the series of ready, by UnitedDeployment. When a reason changes, its series
@@ -49,6 +50,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		initialized:  gauge("initialized", "1 when the condition Initialized is True: a replica has been ready at least once."),
 		restoring:    gauge("subset_restoring", "1 while the child workload of a subset has forgotten what its protected replicas run, and United restores it.", "subset"),
 		released:     gauge("subset_released", "1 while an entry of its own in manualUpdate.partitions releases all replicas of a subset.", "subset"),
+		check:        gauge("check_met", "1 when the last result of a check of the rollout is that it is met, else 0.", "check"),
 		reasons:      map[types.NamespacedName]string{},
 		unreadable:   gauge("unreadable", "1 while the object cannot be decoded; United leaves it unchanged."),
 	}
@@ -59,7 +61,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 }
 
 func (m *Metrics) vectors() []*prometheus.GaugeVec {
-	return []*prometheus.GaugeVec{m.replicas, m.partition, m.lastProgress, m.stalled, m.ready, m.readySince, m.initialized, m.restoring, m.released, m.unreadable}
+	return []*prometheus.GaugeVec{m.replicas, m.partition, m.lastProgress, m.stalled, m.ready, m.readySince, m.initialized, m.restoring, m.released, m.unreadable, m.check}
 }
 
 // Observe updates the metrics from a status that was written.
@@ -87,6 +89,7 @@ func (m *Metrics) Observe(parent *v1alpha1.UnitedDeployment, status *v1alpha1.Un
 			m.released.DeletePartialMatch(gone)
 		}
 	}
+	m.observeChecks(parent, status)
 	if status.LastProgressTime != nil {
 		m.lastProgress.WithLabelValues(namespace, name).Set(float64(status.LastProgressTime.Unix()))
 	}
@@ -95,6 +98,20 @@ func (m *Metrics) Observe(parent *v1alpha1.UnitedDeployment, status *v1alpha1.Un
 	if ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady); ready != nil {
 		m.setReady(types.NamespacedName{Namespace: namespace, Name: name}, ready)
 		m.readySince.WithLabelValues(namespace, name).Set(float64(ready.LastTransitionTime.Unix()))
+	}
+}
+
+func (m *Metrics) observeChecks(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) {
+	if before := parent.Status.Rollout; before != nil {
+		for i := range before.Checks {
+			m.check.DeleteLabelValues(parent.Namespace, parent.Name, before.Checks[i].Name)
+		}
+	}
+	if status.Rollout != nil {
+		for i := range status.Rollout.Checks {
+			c := &status.Rollout.Checks[i]
+			m.check.WithLabelValues(parent.Namespace, parent.Name, c.Name).Set(oneIf(c.State == v1alpha1.CheckIsMet))
+		}
 	}
 }
 

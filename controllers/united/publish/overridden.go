@@ -14,6 +14,8 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -117,6 +119,10 @@ func timeless(status *v1alpha1.UnitedDeploymentStatus) ([]byte, error) {
 	if status.Rollout != nil {
 		rollout := *status.Rollout
 		rollout.StartTime, rollout.ReachedTime, rollout.LastProgressTime = nil, nil, nil
+		rollout.Checks = slices.Clone(rollout.Checks)
+		for i := range rollout.Checks {
+			rollout.Checks[i].SinceTime, rollout.Checks[i].FailingTime = metav1.Time{}, nil
+		}
 		bare.Rollout = &rollout
 	}
 	bare.Conditions = slices.Clone(status.Conditions)

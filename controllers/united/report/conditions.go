@@ -311,14 +311,19 @@ func progressDeadline(parent *v1alpha1.UnitedDeployment, status *v1alpha1.United
 	if ready == nil || ready.Status == metav1.ConditionTrue || status.LastProgressTime == nil {
 		return time.Time{}, false
 	}
-	if parent.Spec.Paused || meaningOf(status.Rollout, false).clockStops {
-		return time.Time{}, false // a pause stops the clock; ending it changes the spec, and so restarts the clock
+	if parent.Spec.Paused || meaningOf(status.Rollout, false).clockStops || checkIsFailing(status.Rollout) {
+		return time.Time{}, false // a check has a deadline of its own; a pause stops the clock; ending it changes the spec, and so restarts the clock
 	}
 	start := status.LastProgressTime.Time
 	if ready.LastTransitionTime.After(start) {
 		start = ready.LastTransitionTime.Time // until then everything was fine
 	}
 	return start.Add(spec.ProgressTime(parent)), true
+}
+
+// checkIsFailing reports whether a check is about to fail, or has failed.
+func checkIsFailing(rollout *v1alpha1.RolloutStatus) bool {
+	return rollout != nil && slices.ContainsFunc(rollout.Checks, func(c v1alpha1.CheckStatus) bool { return c.FailingTime != nil })
 }
 
 // Blocked returns the status of a parent for which nothing can be done. It keeps what was known of the

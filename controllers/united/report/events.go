@@ -164,6 +164,15 @@ func rolloutEvents(before, after *v1alpha1.RolloutStatus, back, paused bool) []E
 		list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventRolloutPromoted, "Rollout",
 			"the rollout to " + after.Revision + " is promoted: its steps are passed", ""})
 	}
+	if same && after.Retried != before.Retried {
+		list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventChecksRetried, "Rollout",
+			"the checks of the rollout to " + after.Revision + " are measured anew", ""})
+	}
+	for _, c := range turnedChecks(before, after, met) {
+		if c.State == v1alpha1.CheckHasFailed {
+			list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventCheckMet, "Rollout", "check " + c.Name + " is met again; it had failed: " + c.Message, ""})
+		}
+	}
 	phase := meaningOf(after, paused)
 	if phase.stepReached && after.ReachedTime != nil && (!same || before.Step != after.Step || before.Phase != after.Phase) {
 		list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventStepReached, "Rollout", after.Message, ""})

@@ -52,6 +52,8 @@ func meaningOf(rollout *v1alpha1.RolloutStatus, paused bool) phaseMeaning {
 		return phaseMeaning{progresses: true, failureReason: v1alpha1.ReasonBlocked}
 	case v1alpha1.RolloutFailed:
 		return phaseMeaning{progresses: true, failureReason: v1alpha1.ReasonReplicaFailed}
+	case v1alpha1.RolloutCheckFailed:
+		return phaseMeaning{progresses: true, failureReason: v1alpha1.ReasonCheckFailed}
 	case v1alpha1.RolloutDone:
 		return phaseMeaning{done: true}
 	default:

@@ -4,6 +4,7 @@
 package report
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,7 +35,7 @@ func lastProgress(in *planner.Input, status *v1alpha1.UnitedDeploymentStatus) *m
 	old := &in.Parent.Status
 	// In the precision of the API server, so that the value that is read back is equal.
 	now := ptr.To(metav1.NewTime(in.Now.Truncate(time.Second)))
-	if old.LastProgressTime == nil || old.ObservedGeneration != in.Parent.Generation || resumed(old.Rollout, status.Rollout) {
+	if old.LastProgressTime == nil || old.ObservedGeneration != in.Parent.Generation || resumed(old.Rollout, status.Rollout) || checkTurned(old.Rollout, status.Rollout, met) {
 		return now
 	}
 	for _, s := range status.Subsets {
@@ -53,6 +54,29 @@ func resumed(before, after *v1alpha1.RolloutStatus) bool {
 	}
 	stood := meaningOf(before, false).holding
 	return before.Revision != after.Revision || before.Step != after.Step || stood && before.Phase != after.Phase
+}
+
+// met reports whether a result lets a rollout continue.
+func met(c *v1alpha1.CheckStatus) bool { return c.State == v1alpha1.CheckIsMet }
+
+// checkTurned reports whether the result of a check has become one of these, within a rollout.
+func checkTurned(before, after *v1alpha1.RolloutStatus, one func(*v1alpha1.CheckStatus) bool) bool {
+	return len(turnedChecks(before, after, one)) > 0
+}
+
+// turnedChecks returns the checks whose result has become one of these, within a rollout.
+func turnedChecks(before, after *v1alpha1.RolloutStatus, one func(*v1alpha1.CheckStatus) bool) (turned []v1alpha1.CheckStatus) {
+	if before == nil || after == nil || before.Revision != after.Revision {
+		return nil
+	}
+	for i := range after.Checks {
+		is := &after.Checks[i]
+		j := slices.IndexFunc(before.Checks, func(was v1alpha1.CheckStatus) bool { return was.Name == is.Name })
+		if j >= 0 && one(is) && !one(&before.Checks[j]) {
+			turned = append(turned, before.Checks[j])
+		}
+	}
+	return turned
 }
 
 func progressed(before, after *v1alpha1.SubsetStatus) bool {

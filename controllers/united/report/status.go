@@ -103,6 +103,9 @@ func completeOn(in *planner.Input, p *planner.Plan, tallies []*tally) bool {
 	if !p.Initialized {
 		return !in.Paused() // there is no point in going back to what never worked
 	}
+	if p.Rollout != nil && p.Rollout.Unchecked {
+		return false // its last replicas may have to go back, too
+	}
 	total := int32(0)
 	for i, s := range p.Subsets {
 		if s.Removed {

@@ -19,6 +19,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 )
@@ -76,6 +77,8 @@ type World struct {
 	// Unreached are the subsets that the last pass did not reach, because it was ended early, by their place in a
 	// queue that begins with 1.
 	Unreached map[string]int
+	// Checks is what was seen of the checks of the rollout, by name.
+	Checks map[string]known.CheckResult
 	// Wake is when the observer wants another pass; zero if never.
 	Wake time.Time
 }

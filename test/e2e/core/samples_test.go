@@ -30,6 +30,7 @@ var samples = map[string]func(t *testing.T){
 	"web.yaml":                 testSampleWeb,
 	"rolling-update.yaml":      testSampleRollingUpdate,
 	"sequential-database.yaml": testSampleSequential,
+	"checked-database.yaml":    testSampleChecked,
 	"spot.yaml":                testSampleSpot,
 	"spot-first.yaml":          testSampleSpotFirst,
 	"autoscaled.yaml":          testSampleAutoscaled,
@@ -158,6 +159,26 @@ func testSampleSequential(t *testing.T) {
 	w.Eventually(w.Images).Should(Equal(Images{"zone-a": "v2", "zone-b": "v2", "zone-c": "v1"}))
 	w.Eventually(w.Images).Should(Equal(Images{"zone-a": "v2", "zone-b": "v2", "zone-c": "v2"}))
 	w.Settle()
+}
+
+func testSampleChecked(t *testing.T) {
+	w := applySample(t, "checked-database.yaml", "proxy")
+	w.MySQLClusters()
+	w.IsReady(v1alpha1.ReasonRolloutComplete)
+	cluster := w.MySQLCluster("shop")
+	cluster.Create()
+	cluster.Set(metav1.ConditionTrue, "Healthy")
+	w.SetImage("quiet-v2")
+	for _, zone := range []string{"zone-a", "zone-b", "zone-c"} {
+		w.AwaitWaiting("proxy-" + zone + "-0")
+		cluster.Set(metav1.ConditionFalse, "Switchover")
+		w.AwaitCheck("mysql", v1alpha1.CheckIsNotMet, "(False, Switchover)")
+		w.MarkReady(zone, 0)
+		w.AwaitPhase(v1alpha1.RolloutProgressing, "waiting for check mysql")
+		cluster.Set(metav1.ConditionTrue, "Healthy")
+	}
+	w.IsReady(v1alpha1.ReasonRolloutComplete)
+	w.Expect(w.Images()).To(Equal(ThreeZones("quiet-v2")))
 }
 
 func testSampleSpot(t *testing.T) {

@@ -75,4 +75,7 @@ func Main(m *testing.M) {
 
 // values make the manager log what the log of a failed test needs, and give it more time to renew its Lease on a busy
 // machine: nobody restarts a manager that has lost its Lease.
-var values = []string{"--set=log.level=debug", "--set=leaderElection.renewDeadline=13s"}
+var values = []string{
+	"--set=log.level=debug", "--set=leaderElection.renewDeadline=13s",
+	`--set-json=checks.objects=[{"apiGroup":"moco.cybozu.com","resources":["mysqlclusters"]}]`,
+}

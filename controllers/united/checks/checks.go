@@ -1,0 +1,205 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package checks observes what the checks of rollouts are about (spec.updateStrategy.rollingUpdate.checks). It decides nothing:
+// the planner does, from the results.
+//
+// There is one watch for each kind in each namespace in which a check names an object of it. It begins when the first check
+// does, and ends with the last one. No pass waits for anything here: what is not known yet has no result.
+package checks
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/known"
+)
+
+const (
+	// workers start watches and read objects. If the server of a kind hangs, the others go on.
+	workers = 4
+	// retryAfter is how long to wait before the API server is asked again for a kind that it does not serve. It is asked once
+	// for all that wait for the kind.
+	retryAfter = 10 * time.Second
+	// patience is how long an object may be unreadable, for a reason that mostly passes, before its checks are not met. Nothing
+	// is released meanwhile.
+	patience = 10 * time.Second
+	// readTimeout bounds the read of one object.
+	readTimeout = 10 * time.Second
+)
+
+// Runner observes the objects that checks name. It is safe for concurrent use.
+type Runner struct {
+	client dynamic.Interface
+	mapper meta.RESTMapper
+	clock  clock.PassiveClock
+	// queue has the watches that have something to do.
+	queue workqueue.TypedDelayingInterface[source]
+
+	mu      sync.Mutex
+	watches map[source]*watch
+	asked   map[types.NamespacedName][]target
+	// missing is until when nobody asks for a kind that the API server does not serve.
+	missing map[schema.GroupVersionKind]time.Time
+	changed func(parent types.NamespacedName)
+	running sync.WaitGroup
+}
+
+// source is what one watch is about.
+type source struct {
+	kind      schema.GroupVersionKind
+	namespace string
+}
+
+// target is one object.
+type target struct {
+	source
+	name string
+}
+
+// New returns a Runner that does nothing until it is started.
+func New(client dynamic.Interface, mapper meta.RESTMapper, c clock.WithTicker) *Runner {
+	return &Runner{
+		client: client, mapper: mapper, clock: c,
+		queue:   workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[source]{Clock: c}),
+		watches: map[source]*watch{}, asked: map[types.NamespacedName][]target{}, missing: map[schema.GroupVersionKind]time.Time{},
+	}
+}
+
+// OnChange sets what is called when a result of a parent may have changed. It must not wait for anything.
+func (r *Runner) OnChange(changed func(parent types.NamespacedName)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changed = changed
+}
+
+// Start observes until ctx is done.
+func (r *Runner) Start(ctx context.Context) error {
+	for range workers {
+		r.running.Go(func() {
+			for {
+				s, stopped := r.queue.Get()
+				if stopped {
+					return
+				}
+				r.serve(ctx, s)
+				r.queue.Done(s)
+			}
+		})
+	}
+	<-ctx.Done()
+	r.queue.ShutDown()
+	r.running.Wait()
+	return nil
+}
+
+// Observe returns the results of the checks of a parent, by name, and observes these checks from now on, and no others of the
+// parent.
+func (r *Runner) Observe(parent types.NamespacedName, asked []v1alpha1.RolloutCheck) map[string]known.CheckResult {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var targets []target
+	for i := range asked {
+		if t, ok := targetOf(parent.Namespace, &asked[i]); ok {
+			targets = append(targets, t)
+		}
+	}
+	r.follow(parent, targets)
+	results := map[string]known.CheckResult{}
+	for i := range asked {
+		if t, ok := targetOf(parent.Namespace, &asked[i]); ok {
+			results[asked[i].Name] = r.watches[t.source].result(t.name, asked[i].ObjectCondition, r.clock.Now())
+		}
+	}
+	return results
+}
+
+// targetOf returns which object a check is about. It is always in the namespace of the parent.
+func targetOf(namespace string, check *v1alpha1.RolloutCheck) (target, bool) {
+	o := check.ObjectCondition
+	if o == nil {
+		return target{}, false
+	}
+	return target{source{schema.FromAPIVersionAndKind(o.APIVersion, o.Kind), namespace}, o.Name}, true
+}
+
+// Forget ends the observation of all checks of a parent.
+func (r *Runner) Forget(parent types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.follow(parent, nil)
+}
+
+// follow replaces the objects that a parent names. r.mu is held.
+func (r *Runner) follow(parent types.NamespacedName, targets []target) {
+	if slices.Equal(r.asked[parent], targets) {
+		return
+	}
+	for _, t := range targets {
+		w := r.watches[t.source]
+		if w == nil {
+			w = &watch{source: t.source, named: map[string]map[types.NamespacedName]bool{}, objects: map[string]*object{}}
+			r.watches[t.source] = w
+		}
+		if w.named[t.name] == nil {
+			w.named[t.name] = map[types.NamespacedName]bool{}
+			r.queue.Add(t.source)
+		}
+		w.named[t.name][parent] = true
+	}
+	for _, t := range r.asked[parent] {
+		if !slices.Contains(targets, t) {
+			r.release(t, parent)
+		}
+	}
+	r.asked[parent] = targets
+	if len(targets) == 0 {
+		delete(r.asked, parent)
+	}
+}
+
+// release ends the interest of a parent in an object. r.mu is held.
+func (r *Runner) release(t target, parent types.NamespacedName) {
+	w := r.watches[t.source]
+	if delete(w.named[t.name], parent); len(w.named[t.name]) > 0 {
+		return
+	}
+	delete(w.named, t.name)
+	delete(w.objects, t.name)
+	if len(w.named) == 0 {
+		w.stop()
+		delete(r.watches, t.source)
+	}
+}
+
+// tell reports to parents that their results may have changed.
+func (r *Runner) tell(parents []types.NamespacedName) {
+	r.mu.Lock()
+	changed := r.changed
+	r.mu.Unlock()
+	for _, parent := range parents {
+		if changed != nil {
+			changed(parent)
+		}
+	}
+}
+
+// everyone returns all parents that name an object of a watch. r.mu is held.
+func (w *watch) everyone() []types.NamespacedName {
+	all := map[types.NamespacedName]bool{}
+	for _, parents := range w.named {
+		maps.Copy(all, parents)
+	}
+	return slices.Collect(maps.Keys(all))
+}

@@ -1,0 +1,88 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/known"
+)
+
+// object is all that is kept of an object that a check names.
+type object struct {
+	// behind: its controller has not observed its last change.
+	behind     bool
+	conditions []condition
+}
+
+type condition struct {
+	name, status, reason string
+	// behind: it is of an earlier generation of the object.
+	behind bool
+}
+
+// reduce returns what is kept of an object. Whatever is not as expected in its status is left out: then it is not met.
+func reduce(u *unstructured.Unstructured) *object {
+	generation := u.GetGeneration()
+	behind := func(fields map[string]any, path ...string) bool {
+		observed, found, err := unstructured.NestedInt64(fields, path...)
+		return found && err == nil && observed < generation
+	}
+	o := &object{behind: behind(u.Object, "status", "observedGeneration")}
+	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
+	items, _ := list.([]any)
+	for _, item := range items {
+		fields, ok := item.(map[string]any)
+		if !ok {
+			continue
+		}
+		text := func(name string) string { value, _ := fields[name].(string); return value }
+		o.conditions = append(o.conditions, condition{text("type"), text("status"), short(text("reason")), behind(fields, "observedGeneration")})
+	}
+	return o
+}
+
+// short cuts a reason that is longer than any that is meant to be read.
+func short(reason string) string {
+	const most = 64
+	if runes := []rune(reason); len(runes) > most {
+		return string(runes[:most]) + "..."
+	}
+	return reason
+}
+
+// judge compares an object with what a check asks for. The text says no more than what changes when the condition turns, so
+// that the status need not be written more often.
+func (o *object) judge(asked *v1alpha1.ObjectCondition) known.CheckResult {
+	no := func(format string, args ...any) known.CheckResult {
+		return known.CheckResult{Seen: true, Message: asked.Kind + " " + asked.Name + " " + fmt.Sprintf(format, args...)}
+	}
+	if o == nil {
+		return no("does not exist")
+	}
+	i := slices.IndexFunc(o.conditions, func(c condition) bool { return c.name == asked.Type })
+	if i < 0 {
+		return no("has no condition %s", asked.Type)
+	}
+	c, want := o.conditions[i], string(cmp.Or(asked.Status, metav1.ConditionTrue))
+	state := c.status
+	if c.reason != "" {
+		state += ", " + c.reason
+	}
+	switch {
+	case o.behind || c.behind:
+		return no("has a change that its controller has not observed yet")
+	case c.status == want:
+		return known.CheckResult{Seen: true, Met: true}
+	case want == string(metav1.ConditionTrue):
+		return no("is not %s (%s)", asked.Type, state)
+	}
+	return no("has the condition %s (%s), and not with status %s", asked.Type, state, want)
+}
