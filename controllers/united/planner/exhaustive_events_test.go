@@ -53,6 +53,12 @@ const (
 	happensStripping
 	// happensOrphaning: somebody deletes the child, and leaves its pods.
 	happensOrphaning
+	// happensTurn: the check is met, or is not any more; happensRestart: a new controller has not read that yet;
+	// happensReading: it has. happensLoss: status.rollout is lost.
+	happensTurn
+	happensRestart
+	happensReading
+	happensLoss
 )
 
 // String describes the event.
@@ -80,6 +86,8 @@ func (ev smallEvent) in(c *smallConfig) string {
 		return fmt.Sprint("edit ", ev.i) + late
 	case happensApproval:
 		return "approved" + late
+	case happensTurn, happensRestart, happensReading, happensLoss:
+		return map[what]string{happensTurn: "the check turns", happensRestart: "restart", happensReading: "the check is read", happensLoss: "status lost"}[ev.what] + late
 	case happensForgetting:
 		return subsetName(int(ev.k)) + " forgets" + late
 	case happensStripping:
@@ -120,6 +128,12 @@ func (ev smallEvent) costs(c *smallConfig, s *smallState) int {
 		return budgetStrip
 	case happensOrphaning:
 		return budgetOrphan
+	case happensTurn:
+		return budgetTurn
+	case happensRestart:
+		return budgetRestart
+	case happensLoss:
+		return budgetLoss
 	default:
 		return -1
 	}
@@ -162,6 +176,7 @@ func (c *smallConfig) possible(s *smallState, f func(smallEvent)) {
 	if approvable(s) {
 		try(smallEvent{what: happensApproval})
 	}
+	c.possibleChecks(s, try)
 }
 
 // possibleOf calls f for the events of one pod.
@@ -243,6 +258,8 @@ func (c *smallConfig) happen(s *smallState, ev smallEvent) statefulset.Synced {
 		kid.strip(ev.i)
 	case happensOrphaning:
 		kid.orphan()
+	case happensTurn, happensRestart, happensReading, happensLoss:
+		s.happenToCheck(ev.what)
 	default:
 		panic("a pass is not an event of the world")
 	}
@@ -396,7 +413,7 @@ func changedBy(before, after *smallState) [maxKids + 1]bool {
 		changed[k] = was != is
 	}
 	was, is := before.parent, after.parent
-	was.now, was.soaked = is.now, is.soaked
+	was.now, was.soaked, was.check = is.now, is.soaked, is.check
 	changed[maxKids] = was != is
 	return changed
 }

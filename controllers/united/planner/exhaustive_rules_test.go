@@ -332,6 +332,7 @@ func (j *judged) judgeWrite(k int) {
 		case i >= int(was.Replicas) || !was.Exists:
 			grown++
 			j.judgeTarget(k, i, "made")
+			j.judgeCheck(k, i)
 		case pod.Owner != statefulset.Mine || !j.updated(k, i):
 			j.judgeRelease(k, i)
 		}
@@ -379,6 +380,7 @@ func (j *judged) judgeTarget(k, i int, how string) {
 // judgeRelease judges the release of an existing replica.
 func (j *judged) judgeRelease(k, i int) {
 	j.judgeTarget(k, i, "released")
+	j.judgeCheck(k, i)
 	if j.s.parent.paused {
 		j.complain("paused", "%s-%d is released", subsetName(k), i)
 	}
@@ -652,6 +654,7 @@ func (c *smallConfig) judgeStatus(e *seam, read *smallState, told *v1alpha1.Unit
 	if j.rolling != nil {
 		j.judgeWayBack(told.Rollout)
 		j.judgePosition(was.Rollout, told.Rollout)
+		j.judgeVerdict(was, told)
 	}
 	return j.said
 }
@@ -762,7 +765,7 @@ func (c *smallConfig) approves(p *smallParent, n int32) bool {
 func (c *smallConfig) stands(e *seam, s *smallState) bool {
 	j := c.judgedState(e, s)
 	rollout := j.rollout()
-	if j.rolling == nil || rollout == nil || j.failed || int(rollout.Step) >= len(j.rolling.Steps) {
+	if j.rolling == nil || rollout == nil || j.failed || j.bound() && s.parent.check&checkNotMet != 0 || int(rollout.Step) >= len(j.rolling.Steps) {
 		return false
 	}
 	for k := range j.allotted {

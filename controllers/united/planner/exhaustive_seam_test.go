@@ -250,6 +250,9 @@ func (e *seam) world(s *smallState) *planner.Input {
 		Revisions: slices.Clone(e.revisions),
 	}, Update: e.revisionOf(p.version),
 	}
+	if e.config.hasChecks() {
+		w.Checks = p.check.seen()
+	}
 	e.readRecords(w, s)
 	for k := range s.kids {
 		if s.kids[k].set.Exists {

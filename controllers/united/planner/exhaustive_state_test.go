@@ -57,6 +57,8 @@ type smallParent struct {
 	now uint8
 	// soaked: a long time has passed in which the running step stood.
 	soaked bool
+	// check is the state of the check, if the world has one.
+	check smallCheck
 	// recorded is what is recorded on the revisions of v1, v2 and v3, and left has a bit for each version that was left
 	// by the way back, and not rolled out since (smallConfig.records).
 	recorded [versions]smallRecord
@@ -104,6 +106,9 @@ const (
 	budgetOrphan
 	budgetStale
 	budgetDie
+	budgetTurn
+	budgetRestart
+	budgetLoss
 	budgets
 )
 
@@ -199,7 +204,7 @@ func (s *smallState) encode(b []byte) []byte {
 	for _, r := range p.recorded {
 		b = append(b, r.rank, r.left)
 	}
-	b = append(b, p.left)
+	b = append(b, p.left, byte(p.check))
 	for k := range s.kids {
 		kid := &s.kids[k]
 		set := &kid.set
@@ -232,6 +237,9 @@ func (s *smallState) String() string {
 	text := fmt.Sprintf("v%d x%d", p.version, p.replicas)
 	if p.paused {
 		text += " paused"
+	}
+	if p.check != 0 {
+		text += [...]string{"", " not met", " unread", " not met, unread"}[p.check]
 	}
 	if status := statuses.at(p.status); status.Rollout != nil {
 		text += fmt.Sprintf(" (%s step %d)", status.Rollout.Phase, status.Rollout.Step)

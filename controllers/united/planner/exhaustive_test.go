@@ -54,6 +54,7 @@ import (
 //	exhaustive_kind_test.go    what must happen, once the world is kind: liveness
 //	exhaustive_worlds_test.go  the worlds
 //	exhaustive_walk_test.go    the walk
+//	exhaustive_checks_test.go  checks: what turns, what is read, and what must wait
 //	exhaustive_mutants_test.go wrong controllers, which must be convicted
 var (
 	smallWorld = flag.String("small-world", "", "walk the small worlds whose names contain this, the large ones too")

@@ -242,6 +242,7 @@ func (w *walker) expandPass(e *seam, s *smallState, pass *smallPass, o *offsprin
 	if w.config.judgedState(e, s).failed {
 		after.parent.soaked = false
 	}
+	after.forgetSoak(status)
 	if after != *s {
 		w.reach(o, &after, ev)
 	}
