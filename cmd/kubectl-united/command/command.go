@@ -117,7 +117,7 @@ func (o *options) commands() []*cobra.Command {
 	return slices.Concat(
 		grouped("see", o.status(), o.why(), o.plan(), o.history(), o.diff(), o.dashboard()),
 		grouped("manual", o.release(), o.hold(), o.partition()),
-		grouped("rolling", o.approve(), o.promote(), o.force()),
+		grouped("rolling", o.approve(), o.promote(), o.force(), o.retry()),
 		grouped("change", o.set(), o.restart(), o.undo(), o.pause(), o.resume()),
 		grouped("check", o.wait(), o.lint(), o.version()),
 	)

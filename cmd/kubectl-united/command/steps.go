@@ -4,6 +4,8 @@
 package command
 
 import (
+	"time"
+
 	"github.com/spf13/cobra"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -53,6 +55,19 @@ func (o *options) force() *cobra.Command {
 
 func (o *options) promote() *cobra.Command {
 	return o.moving("promote NAME", "Pass the steps of the update revision, with their pauses and approvals (type RollingUpdate)", drive.Promote)
+}
+
+func (o *options) retry() *cobra.Command {
+	a := &acting{}
+	cmd := &cobra.Command{
+		Use: "retry NAME", Short: "Measure the checks of the rollout anew (type RollingUpdate)",
+		Args: cobra.ExactArgs(1), ValidArgsFunction: o.names,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.does(cmd.Context(), args[0], a, func(parent *v1alpha1.UnitedDeployment) (*drive.Deed, error) { return drive.Retry(parent, time.Now()) })
+		},
+	}
+	a.addTo(cmd)
+	return cmd
 }
 
 // moving moves the rollout to the update revision in view, after a question.

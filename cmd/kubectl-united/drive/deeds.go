@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/change"
@@ -92,6 +93,17 @@ func (m Move) Of(parent *v1alpha1.UnitedDeployment) (*Deed, error) {
 		return nil, fmt.Errorf("%s is rolled out, so there is nothing to %s", parent.Name, m.Verb)
 	}
 	return &Deed{What: m.Verb + " " + update, Operations: []change.Operation{annotate(parent, m.Annotation, update)}}, nil
+}
+
+// Retry measures the checks of the rollout anew.
+func Retry(parent *v1alpha1.UnitedDeployment, now time.Time) (*Deed, error) {
+	r, update := parent.Status.Rollout, parent.Status.UpdateRevision
+	if r == nil || r.Phase == v1alpha1.RolloutDone || len(r.Checks) == 0 {
+		return nil, fmt.Errorf("no check of %s is measured now%s", parent.Name, phaseText(parent))
+	}
+	// Each value has an effect once.
+	value := update + "/" + now.UTC().Format("20060102T150405.000Z")
+	return &Deed{What: "the checks of " + update + " are measured anew", Operations: []change.Operation{annotate(parent, v1alpha1.AnnotationRetry, value)}}, nil
 }
 
 // Partitions sets partitions of subsets, written SUBSET or SUBSET=VALUE, and binds them to the update revision. of reads a value.
@@ -203,7 +215,7 @@ func Pods(parent, after *v1alpha1.UnitedDeployment, notes []string, what string)
 
 // spent takes away the annotations that moved the rollout to the revision that is left: for another one they mean nothing.
 func spent(parent *v1alpha1.UnitedDeployment) (operations []change.Operation) {
-	for _, key := range []string{v1alpha1.AnnotationApproved, v1alpha1.AnnotationForceUpdate, v1alpha1.AnnotationPromote} {
+	for _, key := range []string{v1alpha1.AnnotationApproved, v1alpha1.AnnotationForceUpdate, v1alpha1.AnnotationPromote, v1alpha1.AnnotationRetry} {
 		if _, found := parent.Annotations[key]; found {
 			operations = append(operations, change.Operation{Op: "remove", Path: annotationsPath + "/" + change.Escaped(key)})
 		}

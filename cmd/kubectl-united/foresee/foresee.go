@@ -7,6 +7,7 @@ package foresee
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -148,12 +149,15 @@ type Options struct {
 
 // Of returns what would happen. in is the world as it is now, with the parent as it would be.
 func Of(in *planner.Input, opts Options) (*Plan, error) {
+	checked := *in
+	checked.Checks = planner.RecordedChecks(in.Parent)
+	in = &checked
 	f := newFuture(in, opts)
 	p := &Plan{
 		Namespace: in.Parent.Namespace, Name: in.Parent.Name, Kind: in.Spec.Adapter.GroupVersionKind().Kind,
 		Current: in.Parent.Status.CurrentRevision, Update: in.Update.Name, Subsets: []Subset{}, Waves: []Wave{},
 	}
-	p.Assumed = f.assumed()
+	p.Assumed = append(f.assumed(), assumedOfChecks(in)...)
 	finished, err := f.play()
 	if err != nil {
 		return nil, err
@@ -192,6 +196,25 @@ func (f *future) assumed() (texts []string) {
 	}
 	if len(stuck) > 0 {
 		texts = append(texts, "these replicas stay as they are unless they are replaced: "+strings.Join(stuck, ", "))
+	}
+	return texts
+}
+
+// assumedOfChecks says what the plan takes for granted of the checks, if they matter.
+func assumedOfChecks(in *planner.Input) (texts []string) {
+	if p := planner.Make(in); p.Rollout == nil || !p.Rollout.Unchecked {
+		return nil
+	}
+	var met []string
+	for _, c := range in.Parent.Spec.UpdateStrategy.RollingUpdate.Checks {
+		if r := in.Checks[c.Name]; r.Seen && !r.Met {
+			texts = append(texts, fmt.Sprintf("check %s holds the rollout, as it does now: %s", c.Name, r.Message))
+		} else {
+			met = append(met, c.Name)
+		}
+	}
+	if len(met) > 0 {
+		texts = append(texts, "these checks are met: "+strings.Join(met, ", "))
 	}
 	return texts
 }

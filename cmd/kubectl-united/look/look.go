@@ -56,6 +56,7 @@ func (l *Looker) World(ctx context.Context, parent *v1alpha1.UnitedDeployment, n
 	if err != nil {
 		return nil, err
 	}
+	seen.Checks = planner.RecordedChecks(parent)
 	return planner.NewInput(seen)
 }
 

@@ -95,6 +95,11 @@ func brief(message string) string {
 	return before
 }
 
+// says reports whether the headline says a message already.
+func (st *Status) says(message string) bool {
+	return strings.Contains(strings.ToLower(brief(st.Message)), strings.ToLower(message))
+}
+
 // Next is the verb, with its arguments, that one is likely to want next; "" if there is none.
 func (st *Status) Next() string {
 	held := slices.IndexFunc(st.Subsets, func(s Subset) bool { return s.Bar.Protected > 0 && s.Updated < s.Desired })
@@ -144,12 +149,19 @@ func facts(st *Status) [][]cell {
 	}
 	text, message := r.Phase, brief(r.Message)
 	switch {
-	case message != "" && !strings.Contains(st.Message, message):
+	case message != "" && !st.says(message):
 		text += ", " + message
 	case r.Steps > 0 && int(r.Step) < r.Steps:
 		text += fmt.Sprintf(", step %d of %d", r.Step+1, r.Steps)
 	}
 	list = append(list, fact("Rollout", text, ""))
+	for _, c := range r.Checks {
+		text := c.Name + " " + c.State + " since " + c.Since
+		if c.Message != "" && !st.says(c.Message) {
+			text += ": " + c.Message
+		}
+		list = append(list, fact("Check", text, map[string]string{"Met": green, "NotMet": yellow, "Failed": red}[c.State]))
+	}
 	if r.Forced {
 		list = append(list, fact("Forced", "failed and unavailable replicas hold nothing back", red))
 	}
@@ -210,6 +222,8 @@ func (s Style) subsets(w io.Writer, st *Status) {
 	for _, title := range []string{"SUBSET", "UPDATED", "AVAILABLE", "REPLICAS" + strings.Repeat(" ", widest-len("REPLICAS")), "RUNS", "PARTITION", "PHASE"} {
 		head = append(head, cell{title, dim})
 	}
+	const column = 4 // RUNS, which is left out where it is not known
+	unknown := !slices.ContainsFunc(st.Subsets, func(s Subset) bool { return len(s.Runs) > 0 })
 	rows = append(rows, head)
 	short := labels(st)
 	for i := range st.Subsets {
@@ -226,6 +240,11 @@ func (s Style) subsets(w io.Writer, st *Status) {
 			{sub.Name, ""}, {fmt.Sprintf("%d/%d", sub.Updated, sub.Desired), ""}, {fmt.Sprintf("%d/%d", sub.Available, sub.Desired), ""},
 			{strings.Repeat("\x00", widths[i]) + strings.Repeat(" ", widest-widths[i]), ""}, {strings.Join(runs, ", "), ""}, {partition, ""}, {sub.Phase, colorOf[sub.Phase]},
 		})
+	}
+	if unknown {
+		for i := range rows {
+			rows[i] = slices.Delete(rows[i], column, column+1)
+		}
 	}
 	text := &strings.Builder{}
 	s.table(text, rows)
@@ -259,7 +278,7 @@ func (s Style) waits(w io.Writer, st *Status) {
 	names := map[string][]string{}
 	for i := range st.Subsets {
 		message := brief(st.Subsets[i].Message)
-		if message == "" || strings.Contains(brief(st.Message), message) {
+		if message == "" || st.says(message) {
 			continue
 		}
 		if names[message] == nil {

@@ -66,6 +66,16 @@ type Rollout struct {
 	Steps       int    `json:"steps"`
 	ApprovalKey string `json:"approvalKey,omitempty"`
 	Forced      bool   `json:"forced,omitempty"`
+	// Checks are the last results of its checks.
+	Checks []Check `json:"checks,omitempty"`
+}
+
+// Check is the last result of a check. State is one of: Met, NotMet, Failed. Message says why it is not met.
+type Check struct {
+	Name    string `json:"name"`
+	State   string `json:"state"`
+	Since   string `json:"since"`
+	Message string `json:"message,omitempty"`
 }
 
 // Revision is a version of the pods.
@@ -208,7 +218,11 @@ func rolloutOf(parent *v1alpha1.UnitedDeployment) *Rollout {
 	if u := parent.Spec.UpdateStrategy.RollingUpdate; u != nil {
 		steps = len(u.Steps)
 	}
-	return &Rollout{Phase: string(r.Phase), Message: r.Message, Step: r.Step, Steps: steps, ApprovalKey: r.ApprovalKey, Forced: r.Forced}
+	rollout := &Rollout{Phase: string(r.Phase), Message: r.Message, Step: r.Step, Steps: steps, ApprovalKey: r.ApprovalKey, Forced: r.Forced}
+	for _, c := range r.Checks {
+		rollout.Checks = append(rollout.Checks, Check{c.Name, string(c.State), c.SinceTime.UTC().Format(time.RFC3339), c.Message})
+	}
+	return rollout
 }
 
 func revisionOf(in *planner.Input, name string) *Revision {

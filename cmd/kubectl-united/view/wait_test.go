@@ -125,7 +125,7 @@ func TestWaitForSomebody(t *testing.T) {
 	}
 	promote := waitRolling(v1alpha1.RolloutAwaitingApproval, v1alpha1.AnnotationPromote, "web-2")
 	promoted := func(p *v1alpha1.UnitedDeployment) { p.Status.Rollout.Promoted = true }
-	left := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationLeft: "forced,promoted"}}}
+	left := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-2", Annotations: map[string]string{v1alpha1.AnnotationLeft: "forced,promoted"}}}
 	force := waitRolling(v1alpha1.RolloutProgressing, v1alpha1.AnnotationForceUpdate, "web-2")
 	third := func(p *v1alpha1.UnitedDeployment) { p.Generation = 4 }
 	type sight struct {

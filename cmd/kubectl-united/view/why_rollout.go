@@ -37,6 +37,14 @@ func (q *inquiry) rollout() {
 		})
 	case v1alpha1.RolloutBlocked:
 		q.add(Fault, name, v1alpha1.ReasonBlocked, state.Message)
+	case v1alpha1.RolloutCheckFailed:
+		q.add(Fault, name, v1alpha1.ReasonCheckFailed, state.Message)
+	case v1alpha1.RolloutProgressing:
+		for _, c := range state.Checks {
+			if c.State != v1alpha1.CheckIsMet {
+				q.add(Passing, "check "+c.Name, string(c.State), c.Message)
+			}
+		}
 	}
 	switch {
 	case q.parent.Spec.Paused:
@@ -62,7 +70,7 @@ func (q *inquiry) waits() {
 	waiting := map[string][]string{}
 	for _, s := range q.plan.Subsets {
 		why := s.Decision.WaitReason
-		if why == "" || q.refused[s.Name] {
+		if why == "" || q.refused[s.Name] || strings.HasPrefix(why, coordination.WaitingForCheck) {
 			continue
 		}
 		if waiting[why] == nil {

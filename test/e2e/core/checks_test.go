@@ -130,6 +130,22 @@ func TestCheckFails(t *testing.T) {
 		e.Expect(again.FailingTime.After(failed.FailingTime.Time)).To(BeTrue())
 		still.Holds()
 	})
+	e.Step("the plugin shows it, and measures anew", func() {
+		failed := w.AwaitCheck("mysql", v1alpha1.CheckHasFailed)
+		e.Expect(e.Does("status", "db")).To(MatchRegexp(`Check +mysql Failed since \S+: MySQLCluster shop is not Healthy \(False, Degraded\)`))
+		e.Expect(e.Does("why", "db")).To(ContainSubstring("CheckFailed"))
+		e.Expect(e.Does("plan", "db", "--image", "*="+Image("v9"))).To(ContainSubstring("check mysql holds the rollout, as it does now: MySQLCluster shop is not Healthy (False, Degraded)"))
+		for range 2 { // each time with another value
+			e.Expect(e.Does("retry", "db")).To(ContainSubstring("are measured anew"))
+			w.Eventually(func() bool {
+				again := w.AwaitCheck("mysql", v1alpha1.CheckHasFailed)
+				later := again.FailingTime.After(failed.FailingTime.Time)
+				failed = again
+				return later
+			}).Should(BeTrue())
+		}
+		still.Holds()
+	})
 	e.Step("it is met again", func() {
 		cluster.Set(metav1.ConditionTrue, "Healthy")
 		w.AwaitEvent(corev1.EventTypeNormal, v1alpha1.EventCheckMet, "Check mysql is met again")
