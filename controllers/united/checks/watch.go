@@ -286,7 +286,7 @@ func (s *store) Add(o any) error { return s.Update(o) }
 // Update replaces an object.
 func (s *store) Update(o any) error {
 	if u, ok := o.(*unstructured.Unstructured); ok {
-		s.set(u.GetName(), reduce(u))
+		s.set(u.GetName(), func() *object { return reduce(u) })
 	}
 	return nil
 }
@@ -294,18 +294,20 @@ func (s *store) Update(o any) error {
 // Delete removes an object.
 func (s *store) Delete(o any) error {
 	if u, ok := o.(*unstructured.Unstructured); ok {
-		s.set(u.GetName(), nil)
+		s.set(u.GetName(), func() *object { return nil })
 	}
 	return nil
 }
 
-func (s *store) set(name string, is *object) {
+func (s *store) set(name string, of func() *object) {
 	s.r.mu.Lock()
-	was, read := s.w.objects[name]
 	var changed []types.NamespacedName
-	if s.current() && s.w.named[name] != nil && (!read || !reflect.DeepEqual(was, is)) {
-		s.w.objects[name] = is
-		changed = slices.Collect(maps.Keys(s.w.named[name]))
+	if s.current() && s.w.named[name] != nil {
+		was, read := s.w.objects[name]
+		if is := of(); !read || !reflect.DeepEqual(was, is) {
+			s.w.objects[name] = is
+			changed = slices.Collect(maps.Keys(s.w.named[name]))
+		}
 	}
 	s.r.mu.Unlock()
 	s.r.tell(changed)

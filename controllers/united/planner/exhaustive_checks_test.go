@@ -138,16 +138,16 @@ func checkConfigs() []smallConfig {
 			edits:  templates(2),
 			budget: budget{budgetEdit: 1, budgetTurn: 3, budgetRestart: 1, budgetLoss: 1, budgetDie: 1, budgetTick: 1}.whole(),
 		}),
-		kinds("Checks, forced, and back", smallConfig{
+		withMore("Checks, forced, and back", smallConfig{
 			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling(checked, step(canary, ""))},
 			edits:  edits(templates(1, 2), these(forcing())),
-			budget: budget{budgetEdit: 3, budgetTurn: 2, budgetTick: 1}.whole(),
-		}),
-		kinds("Checks, scaled, and late", smallConfig{
+			budget: budget{budgetEdit: 2, budgetTurn: 2, budgetTick: 1}.whole(),
+		}, budget{budgetEdit: 1}),
+		withMore("Checks, scaled", smallConfig{
 			replicas: 3, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling(checked, atMost(2))},
 			edits:  edits(templates(2), these(scaleTo(4), scaleTo(0))),
-			budget: budget{budgetEdit: 2, budgetTurn: 2, budgetEvict: 1, budgetStale: 1}.whole(),
-		}),
+			budget: budget{budgetEdit: 2, budgetTurn: 2}.whole(),
+		}, budget{budgetEvict: 1, budgetStale: 1}),
 	)
 }
 
