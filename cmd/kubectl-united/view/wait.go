@@ -5,6 +5,7 @@ package view
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
@@ -163,7 +165,8 @@ func unanswered(s *Sight) string {
 	return ""
 }
 
-// Unseen returns the annotations that force or promote the update revision, and of which the status does not say so yet.
+// Unseen returns the annotations that force or promote the update revision, or measure its checks anew, and of which the status does
+// not say so yet.
 func Unseen(parent *v1alpha1.UnitedDeployment) (annotations []string) {
 	r, update := parent.Status.Rollout, parent.Status.UpdateRevision
 	if r == nil || update == "" || r.Revision != update {
@@ -175,6 +178,10 @@ func Unseen(parent *v1alpha1.UnitedDeployment) (annotations []string) {
 	if parent.Annotations[v1alpha1.AnnotationPromote] == update && !r.Promoted {
 		annotations = append(annotations, v1alpha1.AnnotationPromote)
 	}
+	retry := parent.Annotations[v1alpha1.AnnotationRetry]
+	if coordination.NamesRevision(retry, update) && len(r.Checks) > 0 && r.Phase != v1alpha1.RolloutDone && !strings.Contains(r.Retried, coordination.RetryKey(retry)) {
+		annotations = append(annotations, v1alpha1.AnnotationRetry)
+	}
 	return annotations
 }
 
@@ -185,7 +192,7 @@ func spent(s *Sight, annotation string) bool {
 
 // overruled reports whether a force, or an approval, may end a stall.
 func overruled(reason string) bool {
-	return reason == v1alpha1.ReasonReplicaFailed || reason == v1alpha1.ReasonBlocked || reason == v1alpha1.ReasonProgressDeadlineExceeded
+	return reason == v1alpha1.ReasonReplicaFailed || reason == v1alpha1.ReasonBlocked || reason == v1alpha1.ReasonCheckFailed || reason == v1alpha1.ReasonProgressDeadlineExceeded
 }
 
 // currentCondition returns a condition if it is of the current generation, else nil.

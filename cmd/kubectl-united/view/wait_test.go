@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/coordination"
 )
 
 type waitEdit = func(*v1alpha1.UnitedDeployment)
@@ -124,6 +125,12 @@ func TestWaitForSomebody(t *testing.T) {
 			HolderIdentity: &holder, LeaseDurationSeconds: ptr.To(int32(15)), RenewTime: &metav1.MicroTime{Time: time.Unix(1000+renewed, 0)}}}
 	}
 	promote := waitRolling(v1alpha1.RolloutAwaitingApproval, v1alpha1.AnnotationPromote, "web-2")
+	check := func(p *v1alpha1.UnitedDeployment) { p.Status.Rollout.Checks = []v1alpha1.CheckStatus{{Name: "mysql"}} }
+	retry := func(p *v1alpha1.UnitedDeployment) {
+		waitRolling(v1alpha1.RolloutCheckFailed, v1alpha1.AnnotationRetry, "web-2/again")(p)
+		check(p)
+	}
+	retried := func(p *v1alpha1.UnitedDeployment) { p.Status.Rollout.Retried = coordination.RetryKey("web-2/again") }
 	promoted := func(p *v1alpha1.UnitedDeployment) { p.Status.Rollout.Promoted = true }
 	left := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-2", Annotations: map[string]string{v1alpha1.AnnotationLeft: "forced,promoted"}}}
 	force := waitRolling(v1alpha1.RolloutProgressing, v1alpha1.AnnotationForceUpdate, "web-2")
@@ -150,6 +157,8 @@ func TestWaitForSomebody(t *testing.T) {
 			WaitNobody, "observed the annotation united.dev/approved for 30s"},
 		"a force":                            {[]sight{{0, waitMoving(force), nil, nil}, {30, waitMoving(force), nil, nil}}, WaitNobody, "observed the annotation united.dev/force-update"},
 		"a force is spent":                   {[]sight{{0, waitMoving(force), nil, left}, {30, waitMoving(force), nil, left}}, WaitGoesOn, "RollingOut: said"},
+		"a retry":                            {[]sight{{0, waitStalled(v1alpha1.ReasonCheckFailed, retry), nil, nil}}, WaitGoesOn, "observed the annotation united.dev/retry"},
+		"a retry is seen":                    {[]sight{{0, waitStalled(v1alpha1.ReasonCheckFailed, retry, retried), nil, nil}}, WaitFailed, ""},
 		"a promote":                          {[]sight{{0, waitHeld(v1alpha1.ReasonAwaitingApproval, promote), nil, nil}}, WaitGoesOn, "observed the annotation united.dev/promote"},
 		"a promote is seen":                  {[]sight{{0, waitHeld(v1alpha1.ReasonAwaitingApproval, promote, promoted), nil, nil}}, WaitMet, ""},
 		"a promote is spent":                 {[]sight{{0, waitHeld(v1alpha1.ReasonAwaitingApproval, promote), nil, left}}, WaitMet, ""},
