@@ -197,7 +197,7 @@ func (c *cluster) watched(ctx context.Context, object client.Object) (client.Rea
 			return nil, err
 		}
 		if !may {
-			return nil, apierrors.NewForbidden(mapping.Resource.GroupResource(), "", errors.New("no right to "+verb))
+			return nil, apierrors.NewForbidden(mapping.Resource.GroupResource(), "", errors.New("you cannot "+verb+" it"))
 		}
 	}
 	c.mu.Lock()

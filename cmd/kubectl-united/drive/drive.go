@@ -133,9 +133,12 @@ func overlays(parent *v1alpha1.UnitedDeployment) map[string]revision.Overlay {
 
 // Forbidden says which right is missing.
 func Forbidden(err error) string {
-	status := apierrors.APIStatus(nil)
+	status, verb := apierrors.APIStatus(nil), "list"
+	if _, after, found := strings.Cut(err.Error(), " cannot "); found {
+		verb, _, _ = strings.Cut(after, " ")
+	}
 	if errors.As(err, &status) && status.Status().Details != nil {
-		return "you have no right to list " + status.Status().Details.Kind
+		return "you have no right to " + verb + " " + status.Status().Details.Kind
 	}
 	return err.Error()
 }

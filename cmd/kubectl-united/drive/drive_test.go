@@ -4,13 +4,25 @@
 package drive
 
 import (
+	"errors"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
+
+func TestForbidden(t *testing.T) {
+	g := NewWithT(t)
+	of := func(text string) string {
+		return Forbidden(apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New(text)))
+	}
+	g.Expect(of(`User "x" cannot watch resource "pods" in API group "" in the namespace "default"`)).To(Equal("you have no right to watch pods"))
+	g.Expect(of("a policy says no")).To(Equal("you have no right to list pods"))
+}
 
 func TestChosen(t *testing.T) {
 	g := NewWithT(t)
