@@ -283,6 +283,8 @@ func (a answers) RoundTrip(request *http.Request) (*http.Response, error) {
 		a.c.lost("it does not answer: " + err.Error())
 	case err == nil && response.StatusCode == http.StatusUnauthorized:
 		a.c.lost("it no longer accepts your credentials")
+	case err == nil && request.Method == http.MethodGet && response.StatusCode >= http.StatusBadGateway && response.StatusCode <= http.StatusGatewayTimeout:
+		a.c.lost("it answers " + response.Status)
 	}
 	return response, err
 }
