@@ -236,7 +236,8 @@ func RestingPace(o *adapters.Observed) *adapters.Pace {
 }
 
 // setPace assigns the room that is left in the ledger to children that are being released, in order. A failed
-// replica stops all of them where they are.
+// replica stops all of them where they are, and so does a check that is not met, because each replica that such a child
+// replaces goes to the update revision only then.
 func (c *coordinator) setPace(v *subsetState) {
 	switch {
 	case v.pace != nil || !v.Whole || v.Removed:
@@ -244,7 +245,7 @@ func (c *coordinator) setPace(v *subsetState) {
 		v.pace = RestingPace(v.Observed)
 	case c.Paused != "":
 		v.pace = v.Observed.Pace // it already stands still
-	case c.haltedByFailure(), v.nextReplicas < v.currentReplicas, v.Observed.Unscaled > 0, v.Observed.Paused && v.unsettled():
+	case c.haltedByFailure(), c.heldByCheck(), v.nextReplicas < v.currentReplicas, v.Observed.Unscaled > 0, v.Observed.Paused && v.unsettled():
 		c.setAllowance(v, 0)
 	default:
 		c.setAllowance(v, c.remainingAllowance(v))

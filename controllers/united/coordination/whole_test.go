@@ -162,3 +162,28 @@ func TestBoundBeforeRelease(t *testing.T) {
 		})
 	}
 }
+
+// TestACheckStopsWholeChildren: they would go on by themselves. A controller that has not read the object yet changes nothing.
+func TestACheckStopsWholeChildren(t *testing.T) {
+	in := coordination.Input{
+		Strategy: strategy(func(s *v1alpha1.RollingUpdate) { s.Checks = []v1alpha1.RolloutCheck{mysql()} }),
+		Update:   "v2", Now: time.Unix(1e9, 0), ProgressDeadline: time.Minute,
+		State:   &v1alpha1.RolloutStatus{Revision: "v2", Phase: v1alpha1.RolloutProgressing},
+		Subsets: []coordination.Subset{wholeSubset("a", "v2", 0, "v2", "v1"), wholeSubset("b", "v1", coordination.Held, "v1", "v1")},
+	}
+	for _, tc := range []struct {
+		seen    known.CheckResult
+		stopped bool
+	}{{known.CheckResult{Seen: true, Met: true}, false}, {known.CheckResult{}, false}, {known.CheckResult{Seen: true, Message: why}, true}, {known.CheckResult{}, true}, {known.CheckResult{Seen: true, Met: true}, false}} {
+		in.Seen = map[string]known.CheckResult{"mysql": tc.seen}
+		p := coordination.Coordinate(in)
+		if a, b := p.Subsets[0], p.Subsets[1]; a.Stopped != tc.stopped || b.Partition != coordination.Held {
+			t.Errorf("%+v: a stopped %v; b: partition %d", tc.seen, a.Stopped, b.Partition)
+		}
+		in.State = p.State
+	}
+	in.Forced, in.Seen = "v2", map[string]known.CheckResult{"mysql": {Seen: true, Message: why}}
+	if p := coordination.Coordinate(in); p.Subsets[0].Stopped {
+		t.Error("force stops")
+	}
+}
