@@ -134,7 +134,7 @@ func TestSteps(t *testing.T) {
 	p.accessible()
 	p.photo("failed")
 	p.click("#do-force")
-	p.shows("#sheet", ContainSubstring("It ignores failed and unavailable replicas"))
+	p.shows("#sheet", ContainSubstring("failed and unavailable replicas and maxSkew hold nothing back"))
 	p.types("#sheet", kb.Escape)
 	p.Eventually(func() bool { return js[bool](p, `document.querySelector("#sheet").open`) }).Should(BeFalse())
 	w.Expect(w.Rollout().Forced).To(BeFalse())

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/change"
@@ -16,6 +17,7 @@ import (
 	"github.com/unitedworkloads/united/cmd/kubectl-united/look"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
 	"github.com/unitedworkloads/united/controllers/united/revision"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // action is a button.
@@ -57,7 +59,13 @@ func (a *asked) deed(parent *v1alpha1.UnitedDeployment, revisions []*revision.Re
 		return drive.GoBack(parent, revisions, a.to)
 	case "hold":
 		return drive.Hold(parent, nil)
+	case "retry":
+		return drive.Retry(parent, time.Now())
 	case "partition":
+		// All of them is a hold, also when the subset grows; a number would not be.
+		if s := world.SubsetStatus(&parent.Status, a.zone); s != nil && a.value == fmt.Sprint(s.DesiredReplicas) {
+			return drive.Hold(parent, []string{a.zone})
+		}
 		return drive.Partitions(parent, []string{a.zone + "=" + a.value}, change.Set)
 	}
 	return nil, fmt.Errorf("there is no action %q", a.verb)
@@ -87,6 +95,9 @@ func actionsOf(parent *v1alpha1.UnitedDeployment, revisions []*revision.Revision
 	}
 	if parent.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy {
 		all = append(all, action{Verb: "force", Label: "Force", Plans: true})
+		if r := parent.Status.Rollout; r != nil && len(r.Checks) > 0 {
+			all = append(all, action{Verb: "retry", Label: "Retry checks"})
+		}
 	} else {
 		all = append(all, action{Verb: "hold", Label: "Hold all"})
 	}

@@ -147,6 +147,7 @@ type objectPage struct {
 	// Overview are the zones again, if there are too many for one look.
 	Overview []zone
 	Steps    []view.Step
+	Checks   []view.Check
 	Phase    string
 	Manual   bool
 	History  *view.History
@@ -192,6 +193,9 @@ func (s *server) objectPage(ctx context.Context, key client.ObjectKey, remembere
 	p.Zones = zonesOf(p.Status, p.Label)
 	if len(p.Zones) > many {
 		p.Overview = p.Zones
+	}
+	if p.Rollout != nil {
+		p.Checks = p.Rollout.Checks
 	}
 	p.Steps, p.UID, p.Manual = view.StepsOf(parent), string(parent.UID), p.Strategy == string(v1alpha1.ManualUpdateStrategy)
 	if r := parent.Status.Rollout; r != nil {

@@ -28,6 +28,8 @@ type zone struct {
 	Total        int32
 	// Manual: its partition can be moved.
 	Manual bool
+	// Says is its message, if the headline does not say it.
+	Says string
 }
 
 // cell is one replica, or several that are alike.
@@ -50,7 +52,7 @@ func zonesOf(st *view.Status, label func(revision string) string) []zone {
 	var zones []zone
 	for i := range st.Subsets {
 		sub := &st.Subsets[i]
-		z := zone{Subset: sub, Manual: st.Strategy == "Manual"}
+		z := zone{Subset: sub, Manual: st.Strategy == "Manual", Says: st.Waits(sub)}
 		for _, state := range states {
 			n := sub.Bar.Of(state)
 			if n > 0 {
@@ -91,7 +93,7 @@ func alike(group, c *cell) bool {
 // Text says of a cell what its mark does not.
 func (c cell) Text() string {
 	words := map[string]string{
-		view.Updated: "updated", view.Updating: "not yet updated and available", view.Protected: "protected", view.Broken: "failed", view.Missing: "missing",
+		view.Updated: "updated", view.Updating: "not yet updated and available", view.Protected: "protected", view.Down: "protected, not available", view.Broken: "failed", view.Missing: "missing",
 	}
 	text := words[c.State]
 	if c.State == view.Updating && c.Why == "" {
@@ -108,7 +110,7 @@ func (z zone) Mark() string {
 	switch {
 	case z.Bad():
 		return marks[view.Broken]
-	case z.Bar.Missing > 0 || z.Bar.Updating > 0:
+	case z.Bar.Missing > 0 || z.Bar.Updating > 0 || z.Bar.Down > 0:
 		return marks[view.Updating]
 	case z.Bar.Protected > 0:
 		return marks[view.Protected]

@@ -95,6 +95,14 @@ func brief(message string) string {
 	return before
 }
 
+// Waits is what a subset waits for; "" if the headline says it.
+func (st *Status) Waits(sub *Subset) string {
+	if message := brief(sub.Message); !st.says(message) {
+		return message
+	}
+	return ""
+}
+
 // says reports whether the headline says a message already.
 func (st *Status) says(message string) bool {
 	return strings.Contains(strings.ToLower(brief(st.Message)), strings.ToLower(message))
@@ -277,8 +285,8 @@ func (s Style) waits(w io.Writer, st *Status) {
 	var order []string
 	names := map[string][]string{}
 	for i := range st.Subsets {
-		message := brief(st.Subsets[i].Message)
-		if message == "" || st.says(message) {
+		message := st.Waits(&st.Subsets[i])
+		if message == "" {
 			continue
 		}
 		if names[message] == nil {
