@@ -107,7 +107,6 @@ type inquiry struct {
 	plan *planner.Plan
 	// unchanged is the outlook of the parent as it is.
 	unchanged *outlook
-	opened    []opened
 	status    *v1alpha1.UnitedDeploymentStatus
 	// refused are the subsets that cannot be written, explained those about whose replicas something was found, and said those
 	// of which it was said what they do.

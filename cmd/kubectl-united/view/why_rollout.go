@@ -6,12 +6,10 @@ package view
 import (
 	"cmp"
 	"fmt"
-	"math/bits"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
@@ -80,7 +78,7 @@ func (q *inquiry) waits() {
 	}
 	for _, why := range order {
 		names := waiting[why]
-		word, detail := q.gate(names[0]), why
+		word, detail := gates[subsetPlan(q.plan, names[0]).Decision.Gate], why
 		if word == "" {
 			names = slices.DeleteFunc(names, func(name string) bool { return q.said[name] })
 		}
@@ -94,58 +92,10 @@ func (q *inquiry) waits() {
 	}
 }
 
-// gates are the rules of the strategy that can make a subset wait, in the order in which the planner checks them, and how each
-// is taken away.
-var gates = []struct {
-	word string
-	open func(*v1alpha1.RollingUpdate)
-}{
-	{outOfTurn, func(r *v1alpha1.RollingUpdate) { r.Order = v1alpha1.ParallelOrder }},
-	{skewed, func(r *v1alpha1.RollingUpdate) { r.MaxSkew, r.MaxSkewSubsets = "", nil }},
-	{ledgerFull, func(r *v1alpha1.RollingUpdate) {
-		r.MaxUnavailable, r.MaxUnavailablePerSubset = ptr.To(intstr.FromString("100%")), nil
-	}},
-}
-
-// gate returns which rule of the strategy makes a subset wait: the one without which the planner would release more of it. If it
-// takes several, it is the first, of which the planner speaks. "" if it is none of them.
-func (q *inquiry) gate(name string) string {
-	if q.opened == nil {
-		q.opened = q.withoutGates()
-	}
-	for _, o := range q.opened {
-		if q.releases(o.outlook, name) {
-			return gates[o.first].word
-		}
-	}
-	return ""
-}
-
-// opened is the outlook without some of the gates, of which first is the first.
-type opened struct {
-	*outlook
-	first int
-}
-
-// withoutGates returns the outlooks without each set of gates, the smallest sets first.
-func (q *inquiry) withoutGates() (list []opened) {
-	var sets []uint
-	for set := range uint(1) << len(gates) {
-		sets = append(sets, set)
-	}
-	slices.SortStableFunc(sets, func(a, b uint) int { return bits.OnesCount(a) - bits.OnesCount(b) })
-	for _, set := range sets[1:] {
-		parent := q.parent.DeepCopy()
-		for i, g := range gates {
-			if set&(1<<i) != 0 {
-				g.open(parent.Spec.UpdateStrategy.RollingUpdate)
-			}
-		}
-		if o := q.outlook(parent); o != nil {
-			list = append(list, opened{o, bits.TrailingZeros(set)})
-		}
-	}
-	return list
+// gates are the gates of the planner for which there is a rule in the strategy.
+var gates = map[string]string{
+	"order": outOfTurn, "skew": skewed,
+	"ledger": ledgerFull, "in-flight": ledgerFull, "subset-ledger": ledgerFull, "subset-in-flight": ledgerFull, "counted": ledgerFull,
 }
 
 // inUse names the replicas that count in the ledger: those that are missing or not available, and those that are released and

@@ -105,6 +105,8 @@ type Decision struct {
 	ChangeReason string
 	// WaitReason says what keeps the subset from its target; "" if nothing does.
 	WaitReason string
+	// Gate is the name in docs/design.md of the gate that gives WaitReason; "" if none does.
+	Gate string
 }
 
 // Coordinate decides one pass. See the package comment for the algorithm.

@@ -87,6 +87,8 @@ func gates() []gate {
 // verdict is the result of a gate. The zero verdict lets everything pass.
 type verdict struct {
 	closed bool
+	// gate is the name of the gate.
+	gate string
 	// reason is why the gate is closed, for the status of the subsets that it holds; "" if another part of the
 	// pass has reported it.
 	reason string
@@ -138,6 +140,7 @@ func (c *coordinator) checkGates(what scope, r *release) verdict {
 			if v.stall {
 				v.phase = cmp.Or(v.phase, v1alpha1.RolloutBlocked)
 			}
+			v.gate = g.name
 			return v
 		}
 		if v.atMost > 0 && (open.atMost == 0 || v.atMost < open.atMost) {
@@ -150,7 +153,7 @@ func (c *coordinator) checkGates(what scope, r *release) verdict {
 // setWaitReason records in a subset what holds it.
 func (c *coordinator) setWaitReason(v *subsetState, held verdict) {
 	if held.reason != "" {
-		v.waitReason = held.reason
+		v.waitReason, v.gate = held.reason, held.gate
 	}
 	c.requeueAt(held.again)
 	if held.phase != "" && !c.oneHeld.closed {

@@ -48,7 +48,9 @@ type subsetState struct {
 	// changeReason is why its partition changes in this pass, waitReason what it still waits for.
 	changeReason string
 	waitReason   string
-	deletions    []adapters.Replica
+	// gate is the name of the gate that gave waitReason; "" if none did.
+	gate      string
+	deletions []adapters.Replica
 	// cannotTakeBack: replicas that came up without having been released cannot be taken back now, because a
 	// replica below them is unavailable and the child works in order.
 	cannotTakeBack bool
@@ -320,7 +322,7 @@ func (v *subsetState) decision() Decision {
 	if v.waitReason != "" {
 		reason = v.waitReason
 	}
-	d := Decision{Replicas: v.nextReplicas, Delete: v.deletions, ChangeReason: v.changeReason, WaitReason: v.waitReason}
+	d := Decision{Replicas: v.nextReplicas, Delete: v.deletions, ChangeReason: v.changeReason, WaitReason: v.waitReason, Gate: v.gate}
 	d.DesiredPartition = DesiredPartition{Partition: v.nextPartition, Held: v.nextPartition == Held || v.nextPartition == v.floor.Partition && v.floor.Held, Reason: reason}
 	d.Pace, d.Stopped = v.pace, v.stopped
 	d.Remove = v.Removed && v.Observed != nil && v.currentReplicas == 0 && len(v.Observed.Pods) == 0

@@ -168,7 +168,7 @@ func (v *subsetState) stoppedOnItsWay() bool {
 func (c *coordinator) releaseWhole(v *subsetState) bool {
 	left := c.remainingAllowance(v)
 	if left == 0 {
-		v.waitReason = c.tooMany("unavailable", c.unavailable)
+		v.waitReason, v.gate = c.tooMany("unavailable", c.unavailable), "ledger"
 		return false
 	}
 	if most := v.mostAtOnce(); most > left && !c.rules.forced {
