@@ -12,6 +12,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/known"
@@ -179,5 +181,42 @@ func TestRetryIsSpent(t *testing.T) {
 	s.goOn(2)
 	if got := s.heard(); s.status().Rollout.Retried == "" || len(got) != 1 || got[0] != "Normal ChecksRetried: The checks of the rollout to v2 are measured anew" {
 		t.Errorf("%q, %+v", got, s.status().Rollout)
+	}
+}
+
+// TestPromoteIsSpent: whichever way its revision is left, an annotation moves no later rollout to it.
+func TestPromoteIsSpent(t *testing.T) {
+	for name, removed := range map[string]bool{"left": false, "taken away, and set again": true} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := checked(t)
+			s.Edit("steps", func(spec *v1alpha1.UnitedDeploymentSpec) {
+				spec.RevisionHistoryLimit = ptr.To(int32(10))
+				spec.UpdateStrategy.RollingUpdate.RollbackRevisions = new(int32)
+				spec.UpdateStrategy.RollingUpdate.Steps = []v1alpha1.RolloutStep{{Subsets: []string{"*"}, Partition: ptr.To(intstr.FromInt32(1)), Pause: &v1alpha1.RolloutPause{}}}
+			})
+			s.settled()
+			first := s.status().UpdateRevision
+			s.Annotate(v1alpha1.AnnotationPromote, first) // at rest, where it does nothing
+			for _, image := range []string{"v2", "v3"} {
+				s.image(image).goOn(8)
+				if got := s.status().Rollout.Phase; got != v1alpha1.RolloutAwaitingApproval {
+					t.Fatalf("%s: %s", image, got)
+				}
+				s.Annotate(v1alpha1.AnnotationApproved, s.status().Rollout.ApprovalKey)
+				s.settled()
+			}
+			if removed {
+				s.Annotate(v1alpha1.AnnotationPromote, "")
+			}
+			s.image("v1").goOn(8)
+			if removed { // for this rollout of it
+				s.Annotate(v1alpha1.AnnotationPromote, first)
+				s.goOn(3)
+			}
+			r := s.status().Rollout
+			if s.status().UpdateRevision != first || r.Promoted != removed || (r.Phase == v1alpha1.RolloutAwaitingApproval) == removed {
+				t.Errorf("%+v", r)
+			}
+		})
 	}
 }

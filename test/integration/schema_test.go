@@ -114,6 +114,7 @@ spec:
   template: {statefulSetTemplate: {metadata: {labels: {app: web}}, spec: {serviceName: web, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: v1}]}}}}}
   topology: {subsets: [{name: a, minReplicas: 1, maxReplicas: "50%"}, {name: b}], scheduleStrategy: {type: Adaptive, adaptive: {rescheduleAfterSeconds: 30, retryAfterSeconds: 300, reserveUnschedulablePods: false}}}
   updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 1, maxUnavailable: 1, maxUnavailablePerSubset: 1, maxSkew: "10%", maxSkewSubsets: [a], rollbackRevisions: 2, order: Parallel,
+    checks: [{name: mysql, objectCondition: {apiVersion: moco.cybozu.com/v1beta2, kind: MySQLCluster, name: shop, type: Healthy, status: "True"}}],
     steps: [{subsets: [a], partition: "50%", pause: {duration: 1m}}]}}
 `, `
 apiVersion: apps.united.dev/v1alpha1

@@ -397,7 +397,7 @@ func (o *Oracle) judgeSteps(from int, is *v1alpha1.RolloutStatus, steps []v1alph
 		}
 	}
 	switch pause := steps[from].Pause; {
-	case pause == nil:
+	case pause == nil, is.Promoted && o.parent(o.api.Cached).Annotations[v1alpha1.AnnotationPromote] == is.Revision:
 	case pause.Duration != "":
 		d, err := time.ParseDuration(pause.Duration)
 		if at, known := o.reached[rolloutKey(is)]; err != nil || !known || o.api.Now().Sub(at) < d-2*time.Second {

@@ -98,7 +98,8 @@ const AnnotationCurrent = "united.dev/current"
 // it was not rolled out again since: going to it is no way back. The value has "forced", "promoted"
 // and "retried", with commas between them, if the annotations united.dev/force-update,
 // united.dev/promote and united.dev/retry named it then, and still do, so that they are spent; else
-// "true".
+// "true". If it begins with "forward", the parent went on from it to another one, and only that
+// matters which is spent.
 const AnnotationLeft = "united.dev/left"
 
 // Annotations that a user sets on a UnitedDeployment of type RollingUpdate.

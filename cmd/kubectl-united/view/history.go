@@ -71,7 +71,7 @@ func HistoryOf(parent *v1alpha1.UnitedDeployment, revisions []*revision.Revision
 		for _, mark := range []struct {
 			text string
 			has  bool
-		}{{"current", r.Name == parent.Status.CurrentRevision}, {"update", r.Name == parent.Status.UpdateRevision}, {"left", r.Left() != ""}} {
+		}{{"current", r.Name == parent.Status.CurrentRevision}, {"update", r.Name == parent.Status.UpdateRevision}, {"left", r.WentBack()}} {
 			if mark.has {
 				e.Marks = append(e.Marks, mark.text)
 			}

@@ -33,27 +33,44 @@ func (in *Input) ranBefore(current string) []*revision.Revision {
 // goesBack reports whether the rollout is the way back: to the current revision, or to one that was current before it. A
 // revision that was left on the way back itself must first be rolled out again, or a manifest with it would pass every gate.
 func (in *Input) goesBack(current string) bool {
-	if in.Update.Left() != "" {
+	if in.Update.WentBack() {
 		return false
 	}
 	return in.Update.Name == current || slices.ContainsFunc(in.ranBefore(current), func(r *revision.Revision) bool { return r.Name == in.Update.Name })
 }
 
 // UnrecordedLeft returns a revision, and what is to be recorded on it: that the rollout is on the way back from it, and which
-// annotations are spent with that, or that one is no longer spent, because somebody has removed it. It returns nil if there is
-// nothing to record.
+// annotations are spent because it is left, or that one is no longer spent, because somebody has removed it. It returns nil if
+// there is nothing to record.
 func (in *Input) UnrecordedLeft(p *Plan) (*revision.Revision, string) {
-	current := revision.ByName(in.Kept(), p.CurrentRevision)
-	switch {
-	case p.Rollout != nil && p.GoesBack && current != nil && current.Name != in.Update.Name && current.Left() == "":
-		return current, in.leftRecord(current.Name, "")
-	case in.Update.Left() == "" || revision.ByName(in.Kept(), in.Update.Name) == nil:
+	current, last := revision.ByName(in.Kept(), p.CurrentRevision), revision.ByName(in.Kept(), in.Parent.Status.UpdateRevision)
+	if p.Rollout != nil && p.GoesBack && current != nil && current.Name != in.Update.Name && !current.WentBack() {
+		return current, cmp.Or(in.leftRecord(current.Name, ""), "true")
+	}
+	if last != nil && last.Name != in.Update.Name {
+		if record := leftAs(last, in.leftRecord(last.Name, "")); record != last.Left() {
+			return last, record
+		}
+	}
+	if in.Update.Left() == "" || revision.ByName(in.Kept(), in.Update.Name) == nil {
 		return nil, ""
 	}
-	if record := in.leftRecord(in.Update.Name, in.Update.Left()); record != in.Update.Left() {
+	if record := leftAs(in.Update, in.leftRecord(in.Update.Name, in.Update.Left())); record != in.Update.Left() {
 		return in.Update, record
 	}
 	return nil, ""
+}
+
+// leftAs is the record of a revision that was left, with the annotations that are spent: on the way back from it, as the record so
+// far says, or not, and then there is none without annotations.
+func leftAs(r *revision.Revision, spent string) string {
+	switch {
+	case r.WentBack():
+		return cmp.Or(spent, "true")
+	case spent == "":
+		return ""
+	}
+	return revision.LeftForward + "," + spent
 }
 
 // spendable are the annotations that are spent when their revision is left, and how the record says so.
@@ -73,8 +90,8 @@ func spent(annotation, record, value, revision string) string {
 	return ""
 }
 
-// leftRecord returns the record of a revision that is left: the annotations that name it, of those that were spent, if anything
-// was recorded before, and otherwise of all; "true" if there is none.
+// leftRecord returns which annotations are spent, of a revision that is left: those that name it, of those that were spent, if
+// anything was recorded before, and otherwise of all; "" if there is none.
 func (in *Input) leftRecord(name, was string) string {
 	var all []string
 	for _, s := range spendable {
@@ -83,7 +100,7 @@ func (in *Input) leftRecord(name, was string) string {
 			all = append(all, record)
 		}
 	}
-	return cmp.Or(strings.Join(all, ","), "true")
+	return strings.Join(all, ",")
 }
 
 func isSpent(left, record string) bool {

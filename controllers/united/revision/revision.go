@@ -368,9 +368,17 @@ func RanBefore(revisions []*Revision, parent types.UID, current string, most int
 	return before[:min(len(before), most)]
 }
 
-// Left returns the record that the rollout was on the way back from the revision (v1alpha1.AnnotationLeft); "" if it was
-// not, or the revision was rolled out again since.
+// Left returns the record that the revision was left (v1alpha1.AnnotationLeft); "" if there is none, or the revision was rolled
+// out again since.
 func (r *Revision) Left() string { return r.Object.Annotations[v1alpha1.AnnotationLeft] }
+
+// LeftForward begins the record of a revision that was left, though not on the way back from it.
+const LeftForward = "forward"
+
+// WentBack reports whether the rollout was on the way back from the revision, and the revision was not rolled out again since.
+func (r *Revision) WentBack() bool {
+	return r.Left() != "" && !strings.HasPrefix(r.Left(), LeftForward+",")
+}
 
 // CurrentRecord returns the annotation for a revision that becomes the current one after the revision
 // with the number last.

@@ -132,7 +132,7 @@ func TestCheckFails(t *testing.T) {
 	})
 	e.Step("the plugin shows it, and measures anew", func() {
 		failed := w.AwaitCheck("mysql", v1alpha1.CheckHasFailed)
-		e.Expect(e.Does("status", "db")).To(MatchRegexp(`Check +mysql Failed since \S+: MySQLCluster shop is not Healthy \(False, Degraded\)`))
+		e.Expect(e.Does("status", "db")).To(MatchRegexp(`Check mysql failed: MySQLCluster shop is not Healthy \(False, Degraded\)(.|\n)*Check +mysql Failed since`))
 		e.Expect(e.Does("why", "db")).To(ContainSubstring("CheckFailed"))
 		e.Expect(e.Does("plan", "db", "--image", "*="+Image("v9"))).To(ContainSubstring("check mysql holds the rollout, as it does now: MySQLCluster shop is not Healthy (False, Degraded)"))
 		for range 2 { // each time with another value
