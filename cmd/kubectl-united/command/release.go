@@ -4,6 +4,7 @@
 package command
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -28,7 +29,10 @@ func (o *options) release() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.does(cmd.Context(), args[0], a, func(parent *v1alpha1.UnitedDeployment) (*drive.Deed, error) {
 				subsets := args[1:]
-				if all {
+				switch {
+				case all && len(subsets) > 0:
+					return nil, errors.New("--all releases all subsets, so it takes no subset")
+				case all:
 					subsets = drive.SubsetNames(parent)
 				}
 				return drive.Partitions(parent, subsets, func(parent *v1alpha1.UnitedDeployment, subset, value string) (change.Partition, error) {

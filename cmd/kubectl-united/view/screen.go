@@ -85,14 +85,17 @@ func (s Style) Command(verb string) string {
 
 // brief is a message without the kubectl command in it: the plugin has one of its own.
 func brief(message string) string {
-	before, command, found := strings.Cut(message, "; to continue, run: ")
-	if !found {
-		return message
+	for _, lead := range []string{"; to continue, run: ", "; to measure it anew, run: "} {
+		before, command, found := strings.Cut(message, lead)
+		if !found {
+			continue
+		}
+		if _, after, more := strings.Cut(command, "; "); more {
+			before += "; " + after
+		}
+		return before
 	}
-	if _, after, more := strings.Cut(command, "; "); more {
-		before += "; " + after
-	}
-	return before
+	return message
 }
 
 // Waits is what a subset waits for; "" if the headline says it.

@@ -262,7 +262,7 @@ func uncapitalized(message string) string {
 // ofReplicas reports whether a reason is about replicas or time, which are looked at themselves.
 func ofReplicas(reason string) bool {
 	return slices.Contains([]string{
-		v1alpha1.ReasonProgressDeadlineExceeded, v1alpha1.ReasonReplicaFailed, v1alpha1.ReasonBlocked, v1alpha1.ReasonUnschedulable,
+		v1alpha1.ReasonProgressDeadlineExceeded, v1alpha1.ReasonReplicaFailed, v1alpha1.ReasonBlocked, v1alpha1.ReasonCheckFailed, v1alpha1.ReasonUnschedulable,
 	}, reason)
 }
 

@@ -27,6 +27,9 @@ func (q *inquiry) rollout() {
 	if !q.coordinates() || state == nil || q.parent.Spec.UpdateStrategy.RollingUpdate == nil {
 		return
 	}
+	if was := q.parent.Status.Rollout; was != nil && len(q.parent.Spec.UpdateStrategy.RollingUpdate.Checks) > 0 && q.observed() {
+		state = was // only the manager has seen what the checks are about
+	}
 	name := q.parent.Name
 	switch state.Phase {
 	case v1alpha1.RolloutFailed:
@@ -36,7 +39,9 @@ func (q *inquiry) rollout() {
 	case v1alpha1.RolloutBlocked:
 		q.add(Fault, name, v1alpha1.ReasonBlocked, state.Message)
 	case v1alpha1.RolloutCheckFailed:
-		q.add(Fault, name, v1alpha1.ReasonCheckFailed, state.Message)
+		q.back(q.add(Fault, name, v1alpha1.ReasonCheckFailed, brief(state.Message)), func(after *outlook) bool {
+			return after.Rollout != nil && after.Rollout.State != nil && after.Rollout.State.Phase != v1alpha1.RolloutCheckFailed
+		})
 	case v1alpha1.RolloutProgressing:
 		for _, c := range state.Checks {
 			if c.State != v1alpha1.CheckIsMet {
@@ -85,8 +90,8 @@ func (q *inquiry) waits() {
 		if len(names) == 0 {
 			continue
 		}
-		if word == ledgerFull {
-			detail += ", in use by " + shorten(q.inUse(), 4)
+		if used := q.inUse(); word == ledgerFull && len(used) > 0 {
+			detail += ", in use by " + shorten(used, 4)
 		}
 		q.add(Passing, shorten(names, 3), cmp.Or(word, string(v1alpha1.PhaseWaiting)), strings.TrimPrefix(detail, "waiting: "))
 	}

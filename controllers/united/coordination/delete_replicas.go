@@ -5,12 +5,17 @@ package coordination
 
 import (
 	"slices"
+
+	"github.com/unitedworkloads/united/adapters"
 )
 
 // deleteReplicas names the replicas to delete. A released replica counts as down before its controller takes it
 // down, so nothing is deleted in addition to the replicas that the controllers are about to take.
+//
+// Checks hold releases, not the repair of protected replicas: those are broken anyway, and perhaps the reason.
 func (c *coordinator) deleteReplicas() {
-	if c.allHeld.closed {
+	repairs := c.allHeld.gate == gateChecks || c.allHeld.gate == gateUnmeasured
+	if c.allHeld.closed && !repairs {
 		return
 	}
 	for _, v := range c.states {
@@ -23,6 +28,12 @@ func (c *coordinator) deleteReplicas() {
 			c.deleteOrdered(v)
 		case v.staged:
 			c.deleteParallel(v)
+		}
+		if repairs {
+			v.deletions = slices.DeleteFunc(v.deletions, func(r adapters.Replica) bool {
+				m := v.at(r.Position)
+				return m == nil || !m.broken || m.available || m.updated || r.Position >= v.partition
+			})
 		}
 		c.progressed = c.progressed || len(v.deletions) > 0
 	}

@@ -58,6 +58,12 @@ const (
 	unlocking
 )
 
+// Names of gates that something else asks for.
+const (
+	gateChecks     = "checks"
+	gateUnmeasured = "unmeasured"
+)
+
 // gates returns all gates, in the order in which they are checked: the first closed gate provides the reason.
 func gates() []gate {
 	return []gate{
@@ -65,7 +71,7 @@ func gates() []gate {
 		{"unreadable", allReleases | endOfStep, 0, unreadable},
 		{"failed", allReleases | endOfStep, byForce | goingBack, hasFailed},
 		{"unobserved", allReleases, goingBack | neverUp, unobserved},
-		{"checks", allReleases | endOfStep, byForce | goingBack, checkNotMet},
+		{gateChecks, allReleases | endOfStep, byForce | goingBack, checkNotMet},
 		{"staged", oneSubset, 0, notStaged},
 		{"unreleased", oneSubset, 0, notTakenBack},
 		{"surplus", nextReplica, 0, hasSurplus},
@@ -80,7 +86,7 @@ func gates() []gate {
 		{"subset-in-flight", nextReplica, updatedAlready | downGoingBack | unlocking, tooManyInFlightOfSubset},
 		{"soak", endOfStep, 0, soaking},
 		{"approval", endOfStep, 0, notApproved},
-		{"unmeasured", allReleases | endOfStep, byForce | goingBack, unmeasured},
+		{gateUnmeasured, allReleases | endOfStep, byForce | goingBack, unmeasured},
 	}
 }
 

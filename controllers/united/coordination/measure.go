@@ -199,7 +199,7 @@ func checkNotMet(c *coordinator, _ *release) verdict {
 		return verdict{}
 	case m.State == v1alpha1.CheckHasFailed:
 		message := fmt.Sprintf("check %s failed: %s since %s; no more replicas are released: repair what it is about, or go back; to measure it anew, run: %s",
-			m.Name, m.CheckStatus.Message, clock(ptr.Deref(m.FailingTime, m.SinceTime)), c.annotate(v1alpha1.AnnotationRetry, c.Update))
+			m.Name, m.CheckStatus.Message, clock(ptr.Deref(m.FailingTime, m.SinceTime)), c.annotate(v1alpha1.AnnotationRetry, c.Update+"/$(date +%s)"))
 		return verdict{closed: true, stall: true, phase: v1alpha1.RolloutCheckFailed, reason: "no more replicas are released while check " + m.Name + " has failed", message: message}
 	}
 	reason := fmt.Sprintf(WaitingForCheck+"%s: %s since %s", m.Name, m.CheckStatus.Message, clock(m.SinceTime))

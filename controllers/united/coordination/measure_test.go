@@ -290,11 +290,25 @@ func TestPromoteWaitsForChecks(t *testing.T) {
 	w.settle()
 	w.promoted = "v2"
 	w.notMet().settle()
-	if w.running("v2") != 2 {
-		t.Fatal(w.picture())
+	if w.running("v2") != 2 || w.state.Step != 0 || !w.state.Promoted { // the running step ends with its checks
+		t.Fatal(w.picture(), w.state)
 	}
 	w.met().settle()
 	w.expect(t, v1alpha1.RolloutDone, "")
+}
+
+// A check holds releases, and not the repair of what is protected: that may be the reason why the check is not met.
+func TestAProtectedReplicaIsRepairedWhileACheckIsNotMet(t *testing.T) {
+	w := checked(nil, 3).notMet().roll("v2")
+	w.settle()
+	c := w.subsets[0]
+	c.drop(1)
+	w.make(c, 1, "v0") // a version that nobody asks for any more
+	w.fail(0, 1)
+	w.settle()
+	if w.running("v0") != 0 || w.running("v1") != 3 {
+		t.Error(w.picture())
+	}
 }
 
 // TestResultsAreBound: editing the check measures anew, and so does each step and each value of the annotation, once.

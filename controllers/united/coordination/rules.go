@@ -69,8 +69,8 @@ func readRules(in Input) rules {
 			r.maxSkew = int64(amount.Value)
 		}
 	}
-	if in.GoesBack || r.promoted {
-		return r // steps guard only what is new, and until somebody promotes it
+	if in.GoesBack || r.promoted && (r.forced || in.checksMet()) {
+		return r // steps guard only what is new, and until somebody promotes it and the checks of the running step are met
 	}
 	for i := range s.Steps {
 		st := step{RolloutStep: s.Steps[i], partition: amountOr(s.Steps[i].Partition, everything, everything)}
@@ -82,6 +82,19 @@ func readRules(in Input) rules {
 		r.steps = append(r.steps, st)
 	}
 	return r
+}
+
+// checksMet reports whether each check is met: as it was seen in this pass, or else by its result on record.
+func (in *Input) checksMet() bool {
+	if in.State == nil || in.State.Revision != in.Update {
+		return true
+	}
+	return !slices.ContainsFunc(in.Strategy.Checks, func(check v1alpha1.RolloutCheck) bool {
+		if seen := in.Seen[check.Name]; seen.Seen {
+			return !seen.Met
+		}
+		return slices.ContainsFunc(in.State.Checks, func(c v1alpha1.CheckStatus) bool { return c.Name == check.Name && c.State != v1alpha1.CheckIsMet })
+	})
 }
 
 func amountOr(value *intstr.IntOrString, absent, malformed percent.Amount) percent.Amount {
