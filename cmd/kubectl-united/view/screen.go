@@ -197,25 +197,26 @@ func labels(st *Status) map[string]string {
 	runs := map[string]*Revision{}
 	for i := range st.Subsets {
 		for j := range st.Subsets[i].Runs {
-			r := &st.Subsets[i].Runs[j].Revision
-			runs[r.Name] = r
+			if r := &st.Subsets[i].Runs[j].Revision; r.Name != "" {
+				runs[r.Name] = r
+			}
 		}
 	}
 	for i := range 16 { // of containers
-		labels, seen := map[string]string{}, map[string]bool{"": true}
+		labels, seen := map[string]string{"": "?"}, map[string]bool{"": true}
 		for name, r := range runs {
 			if i < len(r.Images) && !seen[Tag(r.Images[i])] {
 				labels[name] = Tag(r.Images[i])
 				seen[labels[name]] = true
 			}
 		}
-		if len(labels) == len(runs) {
+		if len(labels) == len(runs)+1 {
 			return labels
 		}
 	}
-	labels := map[string]string{}
+	labels := map[string]string{"": "?"}
 	for name := range runs {
-		labels[name] = cmp.Or(name[strings.LastIndex(name, "-")+1:], "?")
+		labels[name] = name[strings.LastIndex(name, "-")+1:]
 	}
 	return labels
 }

@@ -105,6 +105,22 @@ func TestPluginCanary(t *testing.T) {
 		e.Expect(e.Does("status", "web", as)).To(And(ContainSubstring("Not seen: replicas: you have no right to list "), MatchRegexp(`zone-c +2/2 +2/2 +██`)))
 		e.Refuses("you may not do that", "pause", "web", as)
 		e.Expect(w.Parent().Spec.Paused).To(BeFalse())
+		e.Kubectl("create", "role", "looker", "--verb=get,list", "--resource=pods,statefulsets.apps,controllerrevisions.apps")
+		e.Kubectl("create", "rolebinding", "looker", "--role=looker", "--serviceaccount="+e.Namespace+":reader")
+		e.Eventually(func() string { return e.Does("status", "web", "--pods", as) }).Should(MatchRegexp(`web-zone-c-1 +updated`))
+		e.Expect(e.Does("plan", "web", "--image", "web="+Image("v4"), as)).To(And(ContainSubstring("no right to patch uniteddeployments"), ContainSubstring("no right to patch statefulsets")))
+		e.Expect(e.Does("why", "web", as)).To(And(ContainSubstring("web "), ContainSubstring("Not seen: ")))
+		e.Expect(e.Does("history", "web", as)).To(ContainSubstring("web:v3"))
+	})
+	e.Step("versions, files, and what a shell completes", func() {
+		e.Expect(e.Does("version")).To(ContainSubstring("united-system/united-manager"))
+		file := filepath.Join(t.TempDir(), "web.json")
+		e.Expect(os.WriteFile(file, []byte(strings.Replace(e.Kubectl("get", "united", "web", "-o", "json"), `"replicas": 6`, `"replicas": -1`, 1)), 0o600)).To(Succeed())
+		bad := e.Plugin("lint", "-f", file)
+		e.Expect(bad.Code).To(Equal(1))
+		e.Expect(bad.Out).To(ContainSubstring("web: spec.replicas: Invalid value"))
+		e.Expect(e.Does("__complete", "release", "")).To(HavePrefix("web\n"))
+		e.Expect(e.Does("__complete", "release", "web", "")).To(HavePrefix("zone-a\nzone-b\nzone-c\n"))
 	})
 }
 
