@@ -4,6 +4,7 @@
 package browser
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
@@ -166,4 +167,50 @@ func TestStale(t *testing.T) {
 	plan() // the positive control
 	p.click("#apply")
 	w.Eventually(w.Images).Should(Equal(Images{"zone-a": "v3", "zone-b": "v1"}))
+}
+
+// TestDoubleClick checks that the second click of a double click changes nothing: neither what the first one did, nor its answer.
+func TestDoubleClick(t *testing.T) {
+	t.Parallel()
+	e := NewEnv(t)
+	w := e.Create(NewDraft("web", Replicas(2), Policy(appsv1.ParallelPodManagement), Zones("", ""), Hold()))
+	w.Settle()
+	p := open(e, dashboard(e)+"o/"+e.Namespace+"/web")
+	// clicked clicks where a button is, twice, and returns what was answered.
+	clicked := func(selector string, apart int) []string {
+		return strings.Split(js[string](p, `new Promise((resolve) => {
+			const r = document.querySelector(%q).getBoundingClientRect(), answers = [];
+			const press = () => document.elementFromPoint(r.x + r.width / 2, r.y + r.height / 2).click();
+			const said = new MutationObserver(() => answers.push(document.querySelector("#said p")?.textContent ?? ""));
+			said.observe(document.querySelector("#said"), {childList: true});
+			press();
+			setTimeout(press, %d);
+			setTimeout(() => { said.disconnect(); resolve(answers.filter(Boolean).join("|")); }, %d + 1500);
+		})`, selector, apart, apart), "|")
+	}
+	for _, apart := range []int{20, 400} {
+		generation := w.Parent().Generation
+		e.Expect(clicked("#do-pause", apart)).To(ConsistOf(Equal("✓ web: paused")), "%d ms apart", apart)
+		e.Expect(w.Parent().Spec.Paused).To(BeTrue())
+		e.Expect(w.Parent().Generation).To(Equal(generation + 1))
+		p.shows(".facts", ContainSubstring("paused"))
+		p.click("#do-resume") // the positive control
+		p.shows("#said", ContainSubstring("web: not paused"))
+		p.shows(".facts", Not(ContainSubstring("paused")))
+		p.Eventually(func() string {
+			return js[string](p, `document.querySelector("#do-pause").getAttribute("aria-disabled") ?? "enabled"`)
+		}).Should(Equal("enabled"))
+	}
+	w.SetImage("v2")
+	p.shows(".facts", ContainSubstring("web:v2"))
+	p.types("#partition-zone-a", kb.ArrowDown)
+	p.types("#partition-zone-a", kb.Enter)
+	p.shows("#sheet .plan", ContainSubstring("restart 1"))
+	generation := w.Parent().Generation
+	e.Expect(clicked("#apply", 20)).To(ConsistOf(ContainSubstring("partition 0 releases")))
+	w.Runs(Images{"zone-a": "v2", "zone-b": "v1"})
+	e.Expect(w.Parent().Generation).To(Equal(generation + 1))
+	p.types("#do-pause", kb.Enter)
+	p.shows(".facts", ContainSubstring("paused"))
+	p.Expect(js[string](p, `document.activeElement.id`)).To(Equal("do-pause"), "the button keeps the focus")
 }

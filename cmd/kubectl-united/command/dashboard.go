@@ -4,10 +4,12 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/cmd/kubectl-united/dashboard"
@@ -39,8 +41,12 @@ It uses your kubeconfig, and may do what you may do. Its address has a secret to
 			if err != nil {
 				return err
 			}
+			where := config.Host
+			if raw, err := o.config.ToRawKubeConfigLoader().RawConfig(); err == nil {
+				where = cmp.Or(ptr.Deref(o.config.Context, ""), raw.CurrentContext, where)
+			}
 			served := &dashboard.Options{
-				Config: config, Getter: o.config, Namespace: namespace, ManagerNamespace: manager,
+				Config: config, Getter: o.config, Namespace: namespace, ManagerNamespace: manager, Where: where,
 				NewClient: func(config *rest.Config) (client.WithWatch, error) { return o.clientOf(config) },
 			}
 			return dashboard.Serve(cmd.Context(), served, port, func(url string) {

@@ -88,11 +88,8 @@ func actionsOf(parent *v1alpha1.UnitedDeployment, revisions []*revision.Revision
 	if parent.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy {
 		all = append(all, action{Verb: "approve", Label: "Approve", Primary: true}, action{Verb: "promote", Label: "Promote", Plans: true})
 	}
-	if parent.Spec.Paused {
-		all = append(all, action{Verb: "resume", Label: "Resume", Primary: true})
-	} else {
-		all = append(all, action{Verb: "pause", Label: "Pause"})
-	}
+	// Each at its own place: the second click of a double click must not take the first one back.
+	all = append(all, action{Verb: "pause", Label: "Pause"}, action{Verb: "resume", Label: "Resume", Primary: true})
 	if parent.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy {
 		all = append(all, action{Verb: "force", Label: "Force", Plans: true})
 		if r := parent.Status.Rollout; r != nil && len(r.Checks) > 0 {

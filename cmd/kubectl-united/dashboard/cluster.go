@@ -101,7 +101,7 @@ func reduced(object any) (any, error) {
 	case *unstructured.Unstructured:
 		return o, ownership.Compact(o)
 	case *corev1.Pod:
-		if len(o.Spec.Containers) == 0 {
+		if len(o.Spec.Containers) == 0 || o.Spec.Containers[0].Name == "" {
 			return o, nil // it is reduced already, and who changed its labels is no longer known
 		}
 		by := adapters.RevisionLabelChangedBy(o)
@@ -109,7 +109,11 @@ func reduced(object any) (any, error) {
 		if by != "" {
 			o.Annotations = map[string]string{adapters.RevisionLabelChanged: by}
 		}
-		o.Spec = corev1.PodSpec{NodeName: o.Spec.NodeName, SchedulingGates: o.Spec.SchedulingGates, Volumes: o.Spec.Volumes}
+		var images []corev1.Container // without names
+		for i := range o.Spec.Containers {
+			images = append(images, corev1.Container{Image: o.Spec.Containers[i].Image})
+		}
+		o.Spec = corev1.PodSpec{Containers: images, NodeName: o.Spec.NodeName, SchedulingGates: o.Spec.SchedulingGates, Volumes: o.Spec.Volumes}
 	case *appsv1.ControllerRevision:
 		o.ManagedFields = nil
 	case *eventsv1.Event:

@@ -35,7 +35,7 @@ func zoneWith(name string, protected int32, states ...string) view.Subset {
 
 func pageOf(subsets ...view.Subset) *objectPage {
 	st := &view.Status{
-		Namespace: "shop", Name: "web", State: view.OK, Reason: "RolloutHeld", Strategy: "Manual", Subsets: subsets,
+		Namespace: "shop", Name: "web", State: view.Held, Reason: "RolloutHeld", Strategy: "Manual", Subsets: subsets,
 		Current: &view.Revision{Name: "web-1", Images: []string{"registry.example/web:v1"}}, Update: &view.Revision{Name: "web-2", Images: []string{"registry.example/web:v2"}},
 	}
 	h := &view.History{Revisions: []view.Entry{{Number: 1, Revision: *st.Current}, {Number: 2, Revision: *st.Update}}}
@@ -55,7 +55,7 @@ func TestObject(t *testing.T) {
 	g.Expect(html).NotTo(ContainSubstring("template:"), "an error of the template")
 	g.Expect(html).NotTo(ContainSubstring("<script>"))
 	for _, words := range []string{
-		"web-a-2", "web:v2", "CrashLoopBackOff since 13:47 &lt;script&gt;", "partition 1", `max="3"`, "1970-01-01T00:00:00Z", "(3 times)", `value="web-2"`, "badge told",
+		"web-a-2", "web:v2", "CrashLoopBackOff since 13:47 &lt;script&gt;", "partition 1", `max="3"`, "1970-01-01T00:00:00Z", "(3 times)", `value="web-2"`, "badge held",
 	} {
 		g.Expect(html).To(ContainSubstring(words))
 	}
@@ -164,4 +164,17 @@ func TestHub(t *testing.T) {
 	leaveTwo()
 	leaveOther()
 	g.Expect(h.rooms).To(BeEmpty())
+}
+
+// A replica that runs the update revision counts as updated, whatever its state, and one of an unknown revision is told by its images.
+func TestReplicasAreCountedAndNamed(t *testing.T) {
+	g := NewWithT(t)
+	p := pageOf(zoneWith("a", 1, view.Protected, view.Updating, view.Broken, view.Updating, view.Updated))
+	p.Subsets[0].Replicas[0].Revision, p.Subsets[0].Replicas[0].Images = "", []string{"registry.example/web:v0"}
+	p.Subsets[0].Replicas[1].Revision = "web-2"
+	z := zonesOf(p.Status, p.Label)[0]
+	g.Expect([]int32{z.On, z.Way}).To(Equal([]int32{3, 1}))
+	g.Expect(z.Below[0].Label).To(Equal("web:v0"))
+	g.Expect(z.Above[3].Text()).To(Equal("updated, not available"))
+	g.Expect(z.Above[1].Text()).To(Equal("released, next to be updated"))
 }

@@ -33,6 +33,12 @@ var templates = sync.OnceValues(func() (*template.Template, error) {
 		"utc":   func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
 		"join":  strings.Join,
 		"mark":  func(state string) string { return marks[state] },
+		"words": func(state string) string {
+			if state == view.Held {
+				return "waits for you"
+			}
+			return state
+		},
 		"field": func(object *objectPage, action any) map[string]any {
 			return map[string]any{"Page": object, "Action": action}
 		},
@@ -41,7 +47,7 @@ var templates = sync.OnceValues(func() (*template.Template, error) {
 
 // marks tell states apart without color.
 var marks = map[string]string{
-	view.OK: "✓", view.Waiting: "…", view.Failed: "✕",
+	view.OK: "✓", view.Held: "‖", view.Waiting: "…", view.Failed: "✕",
 	view.Updated: "●", view.Updating: "◐", view.Protected: "■", view.Down: "▲", view.Broken: "✕", view.Missing: "○",
 	view.Fault: "✕", view.Told: "‖", view.Passing: "…", view.Nothing: "✓",
 }
@@ -67,8 +73,10 @@ func show(w http.ResponseWriter, name string, value any) {
 // frame is a whole page around its live part.
 type frame struct {
 	Title, Base, Live string
-	List              bool
-	Body              template.HTML
+	// Where is the context of the kubeconfig, or the host of the API server.
+	Where string
+	List  bool
+	Body  template.HTML
 }
 
 func (s *server) list(w http.ResponseWriter, r *http.Request) {
@@ -90,7 +98,7 @@ func (s *server) frame(w http.ResponseWriter, r *http.Request, f frame) {
 	case page := <-tab:
 		f.Body = template.HTML(page) //nolint:gosec // it was made by a template
 	}
-	f.Base = "/" + s.token + "/"
+	f.Base, f.Where = "/"+s.token+"/", s.where
 	show(w, "frame", f)
 }
 
@@ -153,8 +161,10 @@ type objectPage struct {
 	History  *view.History
 	Label    func(string) string
 	Events   []event
-	Unread   []string
-	Actions  []action
+	// Unread and EventsUnread say why revisions and events are not shown.
+	Unread       []string
+	EventsUnread string
+	Actions      []action
 	// Forbidden says which right the user lacks to change it.
 	Forbidden string
 	Key       string
@@ -202,19 +212,11 @@ func (s *server) objectPage(ctx context.Context, key client.ObjectKey, remembere
 		p.Key, p.Phase = r.ApprovalKey, string(r.Phase)
 	}
 	if p.Events, err = s.events(ctx, key); err != nil {
-		p.Unread = append(p.Unread, "events: "+unreadable(err))
+		p.EventsUnread = unreadable(err)
 	}
 	p.Forbidden = s.lacks(ctx, key)
 	p.Actions = actionsOf(parent, revisions, p.Forbidden)
 	return p
-}
-
-// Mood is the state, but a release that stands still as somebody asked is not at its end.
-func (p *objectPage) Mood() string {
-	if p.State == view.OK && p.Current != nil && p.Update != nil && p.Current.Name != p.Update.Name {
-		return view.Told
-	}
-	return p.State
 }
 
 // lacks says which right the user lacks to change a UnitedDeployment; "" if none.

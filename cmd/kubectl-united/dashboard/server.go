@@ -43,6 +43,8 @@ type Options struct {
 	Getter           genericclioptions.RESTClientGetter
 	Namespace        string
 	ManagerNamespace string
+	// Where says which cluster it is.
+	Where string
 	// NewClient makes a client that uses a configuration.
 	NewClient func(*rest.Config) (client.WithWatch, error)
 }
@@ -54,6 +56,8 @@ type server struct {
 	getter  genericclioptions.RESTClientGetter
 	hub     *hub
 	manager string
+	// where says which cluster it is.
+	where string
 	// token is the secret in all addresses, and hosts are the names of this server.
 	token string
 	hosts []string
@@ -86,7 +90,7 @@ func Serve(ctx context.Context, o *Options, port int, said func(url string)) err
 }
 
 func newServer(ctx context.Context, o *Options) (*server, error) {
-	s := &server{getter: o.Getter, manager: o.ManagerNamespace, token: rand.Text()}
+	s := &server{getter: o.Getter, manager: o.ManagerNamespace, where: o.Where, token: rand.Text()}
 	s.cluster = &cluster{namespace: o.Namespace, rights: map[authorizationv1.ResourceAttributes]right{}}
 	config := rest.CopyConfig(o.Config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return answers{next, s.cluster} })

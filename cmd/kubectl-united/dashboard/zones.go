@@ -28,6 +28,8 @@ type zone struct {
 	Total        int32
 	// Manual: its partition can be moved.
 	Manual bool
+	// On is how many run the update revision, whatever their state, and Way how many are released and do not run it yet.
+	On, Way int32
 	// Says is its message, if the headline does not say it.
 	Says string
 }
@@ -37,6 +39,8 @@ type cell struct {
 	Name, Last, State, Revision, Label, Why, Node string
 	Position, To                                  int32
 	Count                                         int
+	// On: it runs the update revision.
+	On bool
 }
 
 // bar is a part of the bar that counts the replicas.
@@ -53,6 +57,7 @@ func zonesOf(st *view.Status, label func(revision string) string) []zone {
 	for i := range st.Subsets {
 		sub := &st.Subsets[i]
 		z := zone{Subset: sub, Manual: st.Strategy == "Manual", Says: st.Waits(sub)}
+		z.On, z.Way = onUpdate(st, sub)
 		for _, state := range states {
 			n := sub.Bar.Of(state)
 			if n > 0 {
@@ -63,10 +68,13 @@ func zonesOf(st *view.Status, label func(revision string) string) []zone {
 		for _, r := range slices.Backward(sub.Replicas) {
 			c := cell{
 				Name: cmp.Or(r.Name, fmt.Sprintf("%s-%d", sub.Workload, r.Position)), State: r.State, Revision: r.Revision, Why: r.Why, Node: r.Node,
-				Position: r.Position, To: r.Position, Count: 1,
+				Position: r.Position, To: r.Position, Count: 1, On: st.Update != nil && r.Revision == st.Update.Name,
 			}
-			if c.Label = label(r.Revision); r.State == view.Missing {
+			switch c.Label = label(r.Revision); {
+			case r.State == view.Missing:
 				c.Label = ""
+			case r.Revision == "" && len(r.Images) > 0:
+				c.Label = (&view.Revision{Images: r.Images}).String()
 			}
 			into := &z.Above
 			if r.Position >= 0 && r.Position < sub.Protected || r.Position < 0 && (r.State == view.Protected || r.State == view.Down) {
@@ -85,9 +93,25 @@ func zonesOf(st *view.Status, label func(revision string) string) []zone {
 	return zones
 }
 
+// onUpdate counts the replicas of a subset that run the update revision, and those that are released and do not run it yet.
+func onUpdate(st *view.Status, sub *view.Subset) (on, way int32) {
+	if len(sub.Replicas) == 0 {
+		return sub.Updated, max(0, sub.Bar.Updating-max(0, sub.Updated-sub.Bar.Updated))
+	}
+	for i := range sub.Replicas {
+		switch r := &sub.Replicas[i]; {
+		case st.Update != nil && r.Revision == st.Update.Name:
+			on++
+		case r.State == view.Updating:
+			way++
+		}
+	}
+	return on, way
+}
+
 // alike reports whether a replica belongs to a group. What it waits for may have another time in it.
 func alike(group, c *cell) bool {
-	return group.State == c.State && group.Revision == c.Revision && (group.Why == "") == (c.Why == "")
+	return group.State == c.State && group.Revision == c.Revision && group.Label == c.Label && (group.Why == "") == (c.Why == "")
 }
 
 // Text says of a cell what its mark does not.
@@ -96,7 +120,10 @@ func (c cell) Text() string {
 		view.Updated: "updated", view.Updating: "not yet updated and available", view.Protected: "protected", view.Down: "protected, not available", view.Broken: "failed", view.Missing: "missing",
 	}
 	text := words[c.State]
-	if c.State == view.Updating && c.Why == "" {
+	switch {
+	case c.State == view.Updating && c.On:
+		text = "updated, not available"
+	case c.State == view.Updating && c.Why == "":
 		text = "released, next to be updated"
 	}
 	return text
@@ -141,7 +168,7 @@ func labeler(h *view.History, st *view.Status) func(string) string {
 		label := labels[name]
 		switch {
 		case name == "":
-			return "an unknown revision"
+			return "unknown revision"
 		case label == "":
 			return name
 		case taken[label] > 1:

@@ -5,6 +5,7 @@ package view_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -137,4 +138,25 @@ The rollout moves by itself: kubectl united status web --watch
 		view.Style{}.PrintOutcome(text, "web", &tc.outcome)
 		NewWithT(t).Expect(text.String()).To(Equal(tc.want), tc.name)
 	}
+}
+
+// A rollout that waits for somebody is not at its end, and comes before what is.
+func TestHeld(t *testing.T) {
+	g := NewWithT(t)
+	status := func(name, current, ready string) *view.Status {
+		parent := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		parent.Status.CurrentRevision, parent.Status.UpdateRevision = current, "web-2"
+		parent.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionStatus(ready), Reason: v1alpha1.ReasonRolloutHeld}}
+		return view.StatusOf(parent, nil, "")
+	}
+	all := []*view.Status{status("a", "web-2", "True"), status("b", "", "True"), status("c", "web-1", "True"), status("d", "web-1", "False")}
+	slices.SortFunc(all, view.Worst)
+	var told []string
+	for _, st := range all {
+		told = append(told, st.Name+" "+st.State)
+	}
+	g.Expect(told).To(Equal([]string{"d waiting", "c held", "a ok", "b ok"}))
+	text := &strings.Builder{}
+	view.Style{Color: true}.PrintList(text, all[1:2], false)
+	g.Expect(text.String()).To(ContainSubstring("\x1b[34mRolloutHeld\x1b[0m"))
 }

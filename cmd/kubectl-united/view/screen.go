@@ -52,7 +52,7 @@ func cond(is bool, then, otherwise string) string {
 }
 
 var colorOf = map[string]string{
-	OK: green, Waiting: yellow, Failed: red, Updated: green, Updating: yellow, Protected: dim, Down: yellow, Broken: red, Missing: yellow,
+	OK: green, Held: blue, Waiting: yellow, Failed: red, Updated: green, Updating: yellow, Protected: dim, Down: yellow, Broken: red, Missing: yellow,
 	"Stalled": red, "Complete": green,
 }
 
@@ -117,7 +117,7 @@ func (st *Status) Next() string {
 	switch {
 	case !st.Observed:
 		return ""
-	case st.State != OK:
+	case st.State == Waiting || st.State == Failed:
 		return "why " + st.Name
 	case st.Paused:
 		return "resume " + st.Name
@@ -308,12 +308,23 @@ func (s Style) waits(w io.Writer, st *Status) {
 	}
 }
 
+// runs says what a replica runs: its revision, and where that is not known, its images.
+func (r *Replica) runs() string {
+	switch {
+	case r.Revision != "" || r.State == Missing:
+		return r.Revision
+	case len(r.Images) > 0:
+		return (&Revision{Images: r.Images}).String()
+	}
+	return "unknown revision"
+}
+
 func (s Style) replicas(w io.Writer, st *Status) {
 	rows := [][]cell{{{"REPLICA", dim}, {"STATE", dim}, {"REVISION", dim}, {"NODE", dim}, {"CLAIMS", dim}, {"WHY", dim}}}
 	for i := range st.Subsets {
 		for _, r := range st.Subsets[i].Replicas {
 			name := cmp.Or(r.Name, fmt.Sprintf("%s #%d", st.Subsets[i].Workload, r.Position))
-			rows = append(rows, []cell{{name, ""}, {r.State, colorOf[r.State]}, {r.Revision, ""}, {r.Node, ""}, {strings.Join(r.Claims, ","), ""}, {r.Why, ""}})
+			rows = append(rows, []cell{{name, ""}, {r.State, colorOf[r.State]}, {r.runs(), ""}, {r.Node, ""}, {strings.Join(r.Claims, ","), ""}, {r.Why, ""}})
 		}
 	}
 	s.table(w, rows)

@@ -35,7 +35,7 @@ type Status struct {
 	// Generation is metadata.generation. Observed: the manager has seen it.
 	Generation int64 `json:"generation"`
 	Observed   bool  `json:"observed"`
-	// State is one of: ok, waiting, failed. Reason and Message are those of the condition that says so.
+	// State is one of: ok, held (a rollout waits for somebody), waiting, failed. Reason and Message are those of the condition that says so.
 	State   string `json:"state"`
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
@@ -137,6 +137,8 @@ type Replica struct {
 	Name     string `json:"name"`
 	Position int32  `json:"position"`
 	Revision string `json:"revision,omitempty"`
+	// Images are those of its pod, if its revision is not known.
+	Images []string `json:"images,omitempty"`
 	// State is one of: updated, updating, protected, down, broken, missing. Why says why it is not available; "" if it is.
 	State  string   `json:"state"`
 	Why    string   `json:"why,omitempty"`
@@ -147,6 +149,7 @@ type Replica struct {
 // States of a Status.
 const (
 	OK      = "ok"
+	Held    = "held"
 	Waiting = "waiting"
 	Failed  = "failed"
 )
@@ -195,6 +198,8 @@ func Headline(parent *v1alpha1.UnitedDeployment) (state, reason, message string)
 	switch {
 	case c == nil:
 		return Waiting, "NotObserved", "no manager has written a status yet"
+	case c.Status == "True" && parent.Status.CurrentRevision != "" && parent.Status.CurrentRevision != parent.Status.UpdateRevision:
+		return Held, c.Reason, c.Message
 	case c.Status == "True":
 		return OK, c.Reason, c.Message
 	}
@@ -331,7 +336,7 @@ func Asked(parent *v1alpha1.UnitedDeployment, name string) string {
 func replicasOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, o *adapters.Observed, s *Subset) []Replica {
 	var all []Replica
 	there := map[int32]bool{}
-	claims := claimsOf(in, s.Name)
+	claims, images := claimsOf(in, s.Name), imagesOf(in, s.Name)
 	for i := range o.Pods {
 		r := &o.Pods[i]
 		there[r.Position] = true
@@ -351,6 +356,9 @@ func replicasOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, o *adapter
 			replica.State = Protected
 		default:
 			replica.State = Updating
+		}
+		if runs == "" {
+			replica.Images = images[r.Name]
 		}
 		if !available {
 			replica.Why = strings.TrimSuffix(strings.TrimPrefix(r.Describe(), r.Name+" ("), ")")
@@ -394,8 +402,21 @@ func claimsOf(in *planner.Input, name string) map[string][]string {
 	return claims
 }
 
-// Worst orders statuses: what failed first, then what waits, then by name.
+// imagesOf returns the images of the pods of a subset, by pod.
+func imagesOf(in *planner.Input, name string) map[string][]string {
+	images := map[string][]string{}
+	for _, pod := range in.Pods[name] {
+		for i := range pod.Spec.Containers {
+			if image := pod.Spec.Containers[i].Image; image != "" && !slices.Contains(images[pod.Name], image) {
+				images[pod.Name] = append(images[pod.Name], image)
+			}
+		}
+	}
+	return images
+}
+
+// Worst orders statuses: what failed first, then what waits, then what waits for somebody, then by name.
 func Worst(a, b *Status) int {
-	rank := map[string]int{Failed: 0, Waiting: 1, OK: 2}
+	rank := map[string]int{Failed: 0, Waiting: 1, Held: 2, OK: 3}
 	return cmp.Or(cmp.Compare(rank[a.State], rank[b.State]), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

@@ -54,6 +54,7 @@ function refresh() {
   filter();
   preview();
   tick();
+  if (!document.querySelector(".headline")) $("said").replaceChildren(); // the object is gone
   const said = document.querySelector(".headline")?.textContent ?? "";
   if (headline !== "" && said !== headline) $("why")?.dispatchEvent(new Event("look"));
   headline = said;
@@ -66,8 +67,19 @@ document.addEventListener("input", (event) => {
     preview();
   }
 });
+
+// sent are the forms that act, until a second after their answer: the second click of a double click does nothing.
+const sent = new WeakSet();
 document.addEventListener("submit", (event) => {
-  if (event.target.id === "filter") event.preventDefault();
+  const form = event.target;
+  const acts = form.matches("[hx-post$='/do']");
+  if (form.id === "filter" || sent.has(form)) event.preventDefault();
+  if (sent.has(form)) event.stopImmediatePropagation();
+  else if (acts) sent.add(form);
+}, true);
+document.addEventListener("htmx:finally:request", (event) => {
+  const form = event.detail.ctx.sourceElement;
+  setTimeout(() => sent.delete(form), 1000);
 });
 document.addEventListener("click", (event) => {
   if (event.target.closest("[aria-disabled=true]")) event.preventDefault();
