@@ -85,7 +85,7 @@ func dashboard(ctx context.Context, kubeconfig string) {
 
 const welcome = `
 A Kubernetes control plane with nodes in zone-a, zone-b and zone-c is running, with United in it.
-Every sample in config/samples comes up in it; there are %d volumes of each of the StorageClasses standard and fast. In another terminal:
+The samples in config/samples come up in it (their README says what a few need); there are %d volumes of each of the StorageClasses standard and fast. In another terminal:
 
   export PATH=%s:$PATH KUBECONFIG=%s
   kubectl apply -f %s

@@ -97,7 +97,7 @@ func testSampleWeb(t *testing.T) {
 }
 
 func testSampleColocation(t *testing.T) {
-	w := applySample(t, "colocation.yaml", "llm")
+	w := applySample(t, "colocation.yaml", "translate")
 	w.Settle()
 	w.Expect(w.Groups(OnNode)).To(Equal(map[int]string{0: "decode-0 prefill-0 prefill-1", 1: "decode-1 prefill-2 prefill-3", 2: "decode-2 prefill-4 prefill-5"}))
 	w.SetImage("v2")
@@ -232,7 +232,7 @@ func testSampleSpotFirst(t *testing.T) {
 }
 
 func testSampleAutoscaled(t *testing.T) {
-	w := applySample(t, "autoscaled.yaml", "api")
+	w := applySample(t, "autoscaled.yaml", "checkout")
 	// This is the real autoscaler: below its minimum it needs no metrics.
 	w.Eventually(func() int32 { return *w.Parent().Spec.Replicas }).Should(BeEquivalentTo(4))
 	w.Settle()
@@ -241,7 +241,7 @@ func testSampleAutoscaled(t *testing.T) {
 	w.Expect(*w.Parent().Spec.Replicas).To(BeEquivalentTo(4), "the manifest does not undo the autoscaler")
 	scaler := &autoscalingv2.HorizontalPodAutoscaler{}
 	w.Eventually(func(g Gomega) {
-		g.Expect(w.Get(w.Ctx, w.Key("api"), scaler)).To(Succeed())
+		g.Expect(w.Get(w.Ctx, w.Key("checkout"), scaler)).To(Succeed())
 		g.Expect(scaler.Status.CurrentReplicas).To(BeEquivalentTo(4), "it finds the pods by the selector of the scale subresource")
 	}).Should(Succeed())
 	w.DeleteAtEnd(scaler)
@@ -305,7 +305,7 @@ func testSampleRoles(t *testing.T) {
 }
 
 func testSampleRoleLimits(t *testing.T) {
-	w := applySample(t, "role-limits.yaml", "llm")
+	w := applySample(t, "role-limits.yaml", "chat")
 	w.Settle()
 	version := func(subset string) (values []string) {
 		for _, p := range w.PodsOf(subset) {
