@@ -4,6 +4,7 @@
 package full
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,21 +75,28 @@ func TestZoneCanary(t *testing.T) {
 		e.Expect(*live().Spec.Replicas).To(BeEquivalentTo(6))
 		nothingMoved()
 	})
-	e.Step("kubectl patch of partitions releases", func() {
-		kubectl(e, "-n", work, "patch", "united", "web", "--type=merge",
-			"-p", `{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-a":1,"zone-b":"50%"}}}}}`)
+	e.Step("kubectl patch releases partitions of a revision", func() {
+		kubectl(e, "-n", work, "patch", "united", "web", "--type=json", "-p", fmt.Sprintf(
+			`[{"op":"add","path":"/spec/updateStrategy/manualUpdate","value":{"revision":%q,"partitions":{"zone-a":1,"zone-b":"50%%"}}}]`,
+			live().Status.UpdateRevision))
 		e.Settle(work, "web", 6)
 		onlyReleased("v2")
 	})
-	e.Step("helm upgrade does not conflict and moves what is released only", func() {
+	e.Step("helm upgrade does not conflict, and the next image is held", func() {
 		e.Helm(helm("upgrade", "--set=image.tag=v3")...)
 		untouched()
-		onlyReleased("v3")
+		onlyReleased("v2")
 	})
 	e.Step("helm rollback neither", func() {
 		e.Helm("rollback", "web", "--namespace="+work, "--wait")
 		untouched()
 		onlyReleased("v2")
+	})
+	e.Step("positive control: bound to no revision, the partitions release the next image", func() {
+		kubectl(e, "-n", work, "patch", "united", "web", "--type=merge", "-p", `{"spec":{"updateStrategy":{"manualUpdate":{"revision":null}}}}`)
+		e.Helm(helm("upgrade", "--set=image.tag=v3")...)
+		untouched()
+		onlyReleased("v3")
 	})
 	e.Step("holding again lets the next image wait", func() {
 		kubectl(e, "-n", work, "patch", "united", "web", "--type=merge", "-p", `{"spec":{"updateStrategy":{"manualUpdate":{"partitions":null}}}}`)
