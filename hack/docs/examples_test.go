@@ -6,6 +6,8 @@ package docs
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -86,6 +88,44 @@ func TestMistakesInExamplesAreFound(t *testing.T) {
 }
 
 var patchCommand = regexp.MustCompile(`kubectl (?:-n \S+ )?patch united\S* .*--type=(\w+) -p '([^']*)'`)
+
+var flagBeforePlugin = regexp.MustCompile(`kubectl -[^|\n]* united (approve|diff|force|history|hold|lint|partition|pause|plan|promote|release|restart|resume|retry|set|status|undo|wait|why)\b`)
+
+// TestFlagsFollowThePlugin finds commands that kubectl refuses: a plugin takes the flags after its name.
+func TestFlagsFollowThePlugin(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(flagBeforePlugin.MatchString("kubectl -n NAMESPACE united why NAME")).To(BeTrue())
+	g.Expect(flagBeforePlugin.MatchString("kubectl united why NAME -n NAMESPACE")).To(BeFalse())
+	g.Expect(flagBeforePlugin.MatchString("kubectl -n NAMESPACE scale united web --replicas=6")).To(BeFalse())
+	for _, d := range documents(t) {
+		for _, line := range d.prose {
+			g.Expect(line).NotTo(MatchRegexp(flagBeforePlugin.String()), d.path)
+		}
+		for _, f := range d.fences {
+			g.Expect(f.text).NotTo(MatchRegexp(flagBeforePlugin.String()), "%s:%d", d.path, f.line)
+		}
+	}
+}
+
+// TestSamplesHaveNamesOfTheirOwn lets a user apply all samples to one namespace.
+func TestSamplesHaveNamesOfTheirOwn(t *testing.T) {
+	g := NewWithT(t)
+	files, err := filepath.Glob(root + "/config/samples/*.yaml")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(len(files)).To(BeNumerically(">", 10))
+	first := map[string]string{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		g.Expect(err).NotTo(HaveOccurred())
+		for manifest := range strings.SplitSeq(string(text), "\n---\n") {
+			object := metav1.PartialObjectMetadata{}
+			g.Expect(yaml.Unmarshal([]byte(manifest), &object)).To(Succeed(), file)
+			key := object.Kind + " " + object.Name
+			g.Expect(first).NotTo(HaveKey(key), "%s has it too", filepath.Base(file))
+			first[key] = filepath.Base(file)
+		}
+	}
+}
 
 // TestPatches decodes the arguments of kubectl patch in the documents.
 func TestPatches(t *testing.T) {
