@@ -66,6 +66,7 @@ func TestCanary(t *testing.T) {
 		p.click("#do-partition-zone-c")
 		p.shows("#sheet .plan", ContainSubstring("restart 2"))
 		p.click("#apply")
+		p.click("#said .dismiss")
 		p.shows(".headline", ContainSubstring("RolloutComplete"))
 		w.Runs(Images{"zone-a": "v2 v2", "zone-b": "v2 v2", "zone-c": "v2 v2"})
 	})
