@@ -98,6 +98,9 @@ func brief(message string) string {
 	return message
 }
 
+// Said is the headline without a kubectl command in it.
+func (st *Status) Said() string { return brief(st.Message) }
+
 // Waits is what a subset waits for; "" if the headline says it.
 func (st *Status) Waits(sub *Subset) string {
 	if message := brief(sub.Message); !st.says(message) {
