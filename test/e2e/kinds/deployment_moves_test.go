@@ -38,7 +38,7 @@ func TestDeploymentMoves(t *testing.T) {
 		"more replicas":        {10, "9", "1", "slow-v2", func(w *Contracted) { moveTo(w, 1, 9) }, [2]string{"1 slow-v2", "9 slow-v2"}},
 		"there and back": {6, "4", "2", "slow-v2", func(w *Contracted) {
 			moveTo(w, 2, 4)
-			begins(w, "zone-b", "slow-v1")
+			begins(w, "zone-b", "") // on either version: zone-b may have been the first one to be updated
 			moveTo(w, 5, 1)
 		}, [2]string{"5 slow-v2", "1 slow-v2"}},
 		"while paused": {6, "4", "2", "slow-v2", func(w *Contracted) {
