@@ -78,10 +78,7 @@ func setPartition(parent *v1alpha1.UnitedDeployment, text string) error {
 	if _, err := percent.Parse(partition); !found || err != nil {
 		return fmt.Errorf("--set-partition %s: it must be SUBSET=VALUE, with a number or a percentage", text)
 	}
-	var names []string
-	for i := range parent.Spec.Topology.Subsets {
-		names = append(names, parent.Spec.Topology.Subsets[i].Name)
-	}
+	names := drive.SubsetNames(parent)
 	strategy := &parent.Spec.UpdateStrategy
 	switch {
 	case !slices.Contains(names, name):

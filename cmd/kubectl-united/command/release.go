@@ -91,11 +91,6 @@ func (o *options) namesAndSubsets(cmd *cobra.Command, args []string, toComplete 
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	var names []string
-	for i := range parent.Spec.Topology.Subsets {
-		if name := parent.Spec.Topology.Subsets[i].Name; !slices.Contains(args[1:], name) {
-			names = append(names, name)
-		}
-	}
+	names := slices.DeleteFunc(drive.SubsetNames(parent), func(name string) bool { return slices.Contains(args[1:], name) })
 	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }

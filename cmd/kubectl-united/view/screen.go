@@ -16,25 +16,24 @@ import (
 // marks are how replicas are drawn, by state.
 var marks = []struct {
 	state, mark, ascii, color string
-	count                     func(*Bar) int32
 }{
-	{Protected, "░", ".", dim, func(b *Bar) int32 { return b.Protected }},
-	{Down, "!", "!", yellow, func(b *Bar) int32 { return b.Down }},
-	{Updating, "▒", "+", yellow, func(b *Bar) int32 { return b.Updating }},
-	{Broken, "✗", "x", red, func(b *Bar) int32 { return b.Broken }},
-	{Missing, "_", "_", yellow, func(b *Bar) int32 { return b.Missing }},
-	{Updated, "█", "#", green, func(b *Bar) int32 { return b.Updated }},
+	{Protected, "░", ".", dim},
+	{Down, "!", "!", yellow},
+	{Updating, "▒", "+", yellow},
+	{Broken, "✗", "x", red},
+	{Missing, "_", "_", yellow},
+	{Updated, "█", "#", green},
 }
 
 // bar draws the replicas of a subset: one character each up to ten, otherwise in proportion, but whatever there is has one.
 func (s Style) bar(b *Bar) (drawn string, width int) {
 	total := int32(0)
 	for _, m := range marks {
-		total += m.count(b)
+		total += b.Of(m.state)
 	}
 	text := strings.Builder{}
 	for _, m := range marks {
-		n := m.count(b)
+		n := b.Of(m.state)
 		if total > 10 && n > 0 {
 			n = max(1, n*10/total)
 		}
@@ -278,7 +277,7 @@ func (s Style) subsets(w io.Writer, st *Status) {
 func (s Style) legend(w io.Writer, st *Status) {
 	var parts []string
 	for _, m := range marks {
-		if slices.ContainsFunc(st.Subsets, func(s Subset) bool { return m.count(&s.Bar) > 0 }) {
+		if slices.ContainsFunc(st.Subsets, func(s Subset) bool { return s.Bar.Of(m.state) > 0 }) {
 			parts = append(parts, s.paint(m.color, cond(s.ASCII, m.ascii, m.mark))+" "+m.state)
 		}
 	}

@@ -90,8 +90,10 @@ func (q *inquiry) waits() {
 		if len(names) == 0 {
 			continue
 		}
-		if used := q.inUse(); word == ledgerFull && len(used) > 0 {
-			detail += ", in use by " + shorten(used, 4)
+		if word == ledgerFull {
+			if used := q.inUse(); len(used) > 0 {
+				detail += ", in use by " + shorten(used, 4)
+			}
 		}
 		q.add(Passing, shorten(names, 3), cmp.Or(word, string(v1alpha1.PhaseWaiting)), strings.TrimPrefix(detail, "waiting: "))
 	}
