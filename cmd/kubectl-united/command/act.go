@@ -67,25 +67,32 @@ func (o *options) act(ctx context.Context, parent *v1alpha1.UnitedDeployment, a 
 	return err
 }
 
-// brakes acts on a UnitedDeployment whether a manager has seen it or not: what stops a rollout must always work.
-func (o *options) brakes(ctx context.Context, name string, a *acting, of func(*v1alpha1.UnitedDeployment) (*drive.Deed, error)) error {
-	if a.revision != "" {
-		return o.does(ctx, name, a, of)
-	}
-	parent, err := o.one(ctx, name)
-	if err != nil {
-		return err
-	}
-	d, err := of(parent)
-	if err != nil {
-		return err
-	}
-	return o.act(ctx, parent, a, d)
-}
+// reading reads a UnitedDeployment to act on.
+type reading func(ctx context.Context, name string, a *acting) (*v1alpha1.UnitedDeployment, error)
+
+// deciding returns what is to be done to a UnitedDeployment.
+type deciding func(*v1alpha1.UnitedDeployment) (*drive.Deed, error)
 
 // does acts on the UnitedDeployment in view.
-func (o *options) does(ctx context.Context, name string, a *acting, of func(*v1alpha1.UnitedDeployment) (*drive.Deed, error)) error {
-	parent, err := o.inView(ctx, name, a)
+func (o *options) does(ctx context.Context, name string, a *acting, of deciding) error {
+	return o.doesTo(ctx, o.inView, name, a, of)
+}
+
+// brakes acts on a UnitedDeployment whether a manager has seen it or not: what stops a rollout must always work.
+func (o *options) brakes(ctx context.Context, name string, a *acting, of deciding) error {
+	return o.doesTo(ctx, o.anyway, name, a, of)
+}
+
+// anyway reads a UnitedDeployment whether a manager has seen it or not, unless the user says which revision must be in view.
+func (o *options) anyway(ctx context.Context, name string, a *acting) (*v1alpha1.UnitedDeployment, error) {
+	if a.revision != "" {
+		return o.inView(ctx, name, a)
+	}
+	return o.one(ctx, name)
+}
+
+func (o *options) doesTo(ctx context.Context, read reading, name string, a *acting, of deciding) error {
+	parent, err := read(ctx, name, a)
 	if err != nil {
 		return err
 	}

@@ -41,11 +41,11 @@ It sets the pod template, and the patch and tolerations of each subset as far as
 }
 
 func (o *options) goBack(ctx context.Context, name, to string, a *acting) error {
-	read := func() (*v1alpha1.UnitedDeployment, error) { return o.inView(ctx, name, a) }
-	if to != "" && a.revision == "" { // then it does not matter what a manager has seen
-		read = func() (*v1alpha1.UnitedDeployment, error) { return o.one(ctx, name) }
+	read := o.inView
+	if to != "" { // then it does not matter what a manager has seen
+		read = o.anyway
 	}
-	parent, err := read()
+	parent, err := read(ctx, name, a)
 	if err != nil {
 		return err
 	}
