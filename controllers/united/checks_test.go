@@ -26,14 +26,17 @@ type seenChecks struct {
 	observed []string
 }
 
-func (c *seenChecks) Observe(_ types.NamespacedName, asked []v1alpha1.RolloutCheck) map[string]known.CheckResult {
+func (c *seenChecks) Ask(_ types.NamespacedName, asks []known.CheckAsk) {
 	c.observed = nil
-	results := map[string]known.CheckResult{}
-	for i := range asked {
-		c.observed = append(c.observed, asked[i].Name)
-		results[asked[i].Name] = c.CheckResult
+	for i := range asks {
+		c.observed = append(c.observed, asks[i].Check.Name)
 	}
-	return results
+}
+
+func (c *seenChecks) Results(types.NamespacedName) map[string]known.CheckResult {
+	result := c.CheckResult
+	result.Round, result.Reached = known.AnyRound, true
+	return map[string]known.CheckResult{"mysql": result}
 }
 
 func (c *seenChecks) Forget(types.NamespacedName) { c.observed = nil }
@@ -146,9 +149,15 @@ func TestCheckHasADeadlineOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestChecksAreObservedWhenTheyMatter: not with type Manual, not while paused, and not for an object that is gone.
+// TestChecksAreObservedWhenTheyMatter: not at rest, not with type Manual, and not while paused.
 func TestChecksAreObservedWhenTheyMatter(t *testing.T) {
 	s, c := checked(t)
+	if c.observed != nil {
+		t.Errorf("at rest: %q", c.observed)
+	}
+	if s.image("v2").goOn(2); !slices.Equal(c.observed, []string{"mysql"}) {
+		t.Errorf("%q", c.observed)
+	}
 	if !slices.Equal(c.observed, []string{"mysql"}) {
 		t.Errorf("%q", c.observed)
 	}

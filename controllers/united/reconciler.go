@@ -71,9 +71,11 @@ type Reconciler struct {
 
 // Checks observes the checks of rollouts (package checks). It never waits.
 type Checks interface {
-	// Observe returns the results of the checks of a parent, by name, and observes them from now on.
-	Observe(parent types.NamespacedName, asked []v1alpha1.RolloutCheck) map[string]known.CheckResult
-	// Forget ends that.
+	// Ask observes what is asked of a parent from now on, and nothing else of it.
+	Ask(parent types.NamespacedName, asks []known.CheckAsk)
+	// Results returns what was last seen of it, by the name of the check.
+	Results(parent types.NamespacedName) map[string]known.CheckResult
+	// Forget ends the observation.
 	Forget(parent types.NamespacedName)
 }
 
@@ -132,6 +134,9 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 		return r.requeueAfter(subset.ErrStale)
 	case plan == nil:
 		return r.publishBlocked(ctx, parent, kept.Failure)
+	}
+	if r.Checks != nil {
+		r.Checks.Ask(client.ObjectKeyFromObject(parent), plan.Asks())
 	}
 	results := executor.Execute(ctx, in, plan, func() bool { return pass.MayContinue(ctx, parent) })
 	r.unreached.Set(client.ObjectKeyFromObject(parent), "", plan.Unreached(results))
@@ -193,21 +198,10 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 	}
 	r.failures.Succeeded(client.ObjectKeyFromObject(parent), readFailures)
 	seen.Unreached = r.unreached.Get(client.ObjectKeyFromObject(parent), "")
-	seen.Checks = r.observeChecks(parent) // after the replicas: the result is not older than what the step is reached by
-	return planner.NewInput(seen)
-}
-
-// observeChecks returns the results of the checks of a parent. While it is paused, nothing is measured.
-func (r *Reconciler) observeChecks(parent *v1alpha1.UnitedDeployment) map[string]known.CheckResult {
-	strategy := &parent.Spec.UpdateStrategy
-	switch key := client.ObjectKeyFromObject(parent); {
-	case r.Checks == nil:
-	case parent.Spec.Paused || strategy.Type != v1alpha1.RollingUpdateStrategy || strategy.RollingUpdate == nil || len(strategy.RollingUpdate.Checks) == 0:
-		r.Checks.Forget(key)
-	default:
-		return r.Checks.Observe(key, strategy.RollingUpdate.Checks)
+	if r.Checks != nil {
+		seen.Checks = r.Checks.Results(client.ObjectKeyFromObject(parent)) // after the replicas: not older than what the step is reached by
 	}
-	return nil
+	return planner.NewInput(seen)
 }
 
 func (r *Reconciler) forgetChecks(parent types.NamespacedName) {

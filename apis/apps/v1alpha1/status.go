@@ -178,7 +178,7 @@ type RolloutStatus struct {
 }
 
 // CheckState is the result of a check in one word.
-// +kubebuilder:validation:Enum=Met;NotMet;Failed
+// +kubebuilder:validation:Enum=Met;NotMet;Running;Failed
 type CheckState string
 
 // Results of a check.
@@ -187,8 +187,11 @@ const (
 	CheckIsMet CheckState = "Met"
 	// CheckIsNotMet: no more replicas are released until it is met.
 	CheckIsNotMet CheckState = "NotMet"
-	// CheckHasFailed: it has not been met for progressDeadlineSeconds, although replicas are
-	// released. No more are, until it is met.
+	// CheckRuns: its Job or AnalysisRun has not finished. The step does not end before.
+	CheckRuns CheckState = "Running"
+	// CheckHasFailed: a condition was not met for progressDeadlineSeconds, although replicas are
+	// released; a query was not met failureLimit times in a row; or a Job or AnalysisRun failed. No
+	// more replicas are released.
 	CheckHasFailed CheckState = "Failed"
 )
 
@@ -204,16 +207,21 @@ type CheckStatus struct {
 	// +required
 	State CheckState `json:"state,omitempty"`
 
-	// message says why the check is not met.
+	// message says why the check is not met, or what was measured when it was last written.
 	// +optional
 	Message string `json:"message,omitempty"`
+
+	// run is the Job or AnalysisRun of the check in this step, as kubectl takes it: job/name or
+	// analysisrun/name.
+	// +optional
+	Run string `json:"run,omitempty"`
 
 	// sinceTime is since when it has this state.
 	// +required
 	SinceTime metav1.Time `json:"sinceTime,omitzero"`
 
-	// failingTime is since when it is not met although the revision has a released replica. It has
-	// failed progressDeadlineSeconds later.
+	// failingTime is since when it is not met although the revision has a released replica. A condition
+	// has failed progressDeadlineSeconds later.
 	// +optional
 	FailingTime *metav1.Time `json:"failingTime,omitempty"`
 

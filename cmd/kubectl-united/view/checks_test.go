@@ -19,8 +19,10 @@ import (
 // notMet sees a check that is not met.
 type notMet struct{}
 
-func (notMet) Observe(types.NamespacedName, []v1alpha1.RolloutCheck) map[string]known.CheckResult {
-	return map[string]known.CheckResult{"mysql": {Seen: true, Message: "MySQLCluster shop is not Healthy (False, Failover)"}}
+func (notMet) Ask(types.NamespacedName, []known.CheckAsk) {}
+
+func (notMet) Results(types.NamespacedName) map[string]known.CheckResult {
+	return map[string]known.CheckResult{"mysql": {Round: known.AnyRound, Seen: true, Message: "MySQLCluster shop is not Healthy (False, Failover)"}}
 }
 
 func (notMet) Forget(types.NamespacedName) {}

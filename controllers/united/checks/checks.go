@@ -22,7 +22,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
-	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/known"
 )
 
@@ -50,6 +49,7 @@ type Runner struct {
 	mu      sync.Mutex
 	watches map[source]*watch
 	asked   map[types.NamespacedName][]target
+	asks    map[types.NamespacedName][]known.CheckAsk
 	// missing is until when nobody asks for a kind that the API server does not serve.
 	missing map[schema.GroupVersionKind]time.Time
 	changed func(parent types.NamespacedName)
@@ -73,7 +73,7 @@ func New(client dynamic.Interface, mapper meta.RESTMapper, c clock.WithTicker) *
 	return &Runner{
 		client: client, mapper: mapper, clock: c,
 		queue:   workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[source]{Clock: c}),
-		watches: map[source]*watch{}, asked: map[types.NamespacedName][]target{}, missing: map[schema.GroupVersionKind]time.Time{},
+		watches: map[source]*watch{}, asked: map[types.NamespacedName][]target{}, asks: map[types.NamespacedName][]known.CheckAsk{}, missing: map[schema.GroupVersionKind]time.Time{},
 	}
 }
 
@@ -104,30 +104,42 @@ func (r *Runner) Start(ctx context.Context) error {
 	return nil
 }
 
-// Observe returns the results of the checks of a parent, by name, and observes these checks from now on, and no others of the
-// parent.
-func (r *Runner) Observe(parent types.NamespacedName, asked []v1alpha1.RolloutCheck) map[string]known.CheckResult {
+// Ask observes what is asked of a parent from now on, and nothing else of it.
+func (r *Runner) Ask(parent types.NamespacedName, asks []known.CheckAsk) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var targets []target
-	for i := range asked {
-		if t, ok := targetOf(parent.Namespace, &asked[i]); ok {
+	for i := range asks {
+		if t, ok := targetOf(parent.Namespace, &asks[i]); ok {
 			targets = append(targets, t)
 		}
 	}
 	r.follow(parent, targets)
+	r.asks[parent] = asks
+	if len(asks) == 0 {
+		delete(r.asks, parent)
+	}
+}
+
+// Results returns what was last seen of what is asked of a parent, by the name of the check.
+func (r *Runner) Results(parent types.NamespacedName) map[string]known.CheckResult {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	results := map[string]known.CheckResult{}
-	for i := range asked {
-		if t, ok := targetOf(parent.Namespace, &asked[i]); ok {
-			results[asked[i].Name] = r.watches[t.source].result(t.name, asked[i].ObjectCondition, r.clock.Now())
+	for i := range r.asks[parent] {
+		ask := &r.asks[parent][i]
+		if t, ok := targetOf(parent.Namespace, ask); ok {
+			result := r.watches[t.source].result(t.name, ask.Check.ObjectCondition, r.clock.Now())
+			result.Round, result.Reached = ask.Round, true // it is as it is now
+			results[ask.Check.Name] = result
 		}
 	}
 	return results
 }
 
 // targetOf returns which object a check is about. It is always in the namespace of the parent.
-func targetOf(namespace string, check *v1alpha1.RolloutCheck) (target, bool) {
-	o := check.ObjectCondition
+func targetOf(namespace string, ask *known.CheckAsk) (target, bool) {
+	o := ask.Check.ObjectCondition
 	if o == nil {
 		return target{}, false
 	}
@@ -139,6 +151,7 @@ func (r *Runner) Forget(parent types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.follow(parent, nil)
+	delete(r.asks, parent)
 }
 
 // follow replaces the objects that a parent names. r.mu is held.

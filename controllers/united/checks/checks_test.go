@@ -91,8 +91,21 @@ func withHealthy(name, status string) *unstructured.Unstructured {
 	return mysql(name, map[string]any{"conditions": []any{map[string]any{"type": "Healthy", "status": status}}})
 }
 
-func checkOn(kind, name string) []v1alpha1.RolloutCheck {
-	return []v1alpha1.RolloutCheck{{Name: "c", ObjectCondition: &v1alpha1.ObjectCondition{APIVersion: "moco.cybozu.com/v1beta2", Kind: kind, Name: name, Type: "Healthy"}}}
+func askFor(kind, name string) []known.CheckAsk {
+	return []known.CheckAsk{{Round: "1", Check: &v1alpha1.RolloutCheck{
+		Name: "c", ObjectCondition: &v1alpha1.ObjectCondition{APIVersion: "moco.cybozu.com/v1beta2", Kind: kind, Name: name, Type: "Healthy"},
+	}}}
+}
+
+// observe asks, and returns what is known so far, without what all results have.
+func (s *scene) observe(parent types.NamespacedName, asks []known.CheckAsk) known.CheckResult {
+	s.Ask(parent, asks)
+	result := s.Results(parent)["c"]
+	if len(asks) > 0 && (result.Round != "1" || !result.Reached) {
+		s.t.Errorf("%+v is not of what is asked", result)
+	}
+	result.Round, result.Reached = "", false
+	return result
 }
 
 func parentOf(name string) types.NamespacedName {
@@ -130,6 +143,7 @@ func (m *mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.R
 type scene struct {
 	*WithT
 	*Runner
+	t      *testing.T
 	client *fake.FakeDynamicClient
 	mapper *mapper
 	clock  *testclock.FakeClock
@@ -139,7 +153,7 @@ type scene struct {
 
 func newScene(t *testing.T, objects ...k8sruntime.Object) *scene {
 	s := &scene{
-		WithT: NewWithT(t), told: map[types.NamespacedName]int{}, clock: testclock.NewFakeClock(time.Unix(1767225600, 0)),
+		WithT: NewWithT(t), t: t, told: map[types.NamespacedName]int{}, clock: testclock.NewFakeClock(time.Unix(1767225600, 0)),
 		client: fake.NewSimpleDynamicClientWithCustomListKinds(k8sruntime.NewScheme(), map[schema.GroupVersionResource]string{resource: "MySQLClusterList"}, objects...),
 		mapper: &mapper{served: map[string]bool{"MySQLCluster": true}, hangs: make(chan struct{})},
 	}
@@ -169,7 +183,7 @@ func (s *scene) timesTold(parent string) int {
 }
 
 func (s *scene) result(parent, kind, name string) known.CheckResult {
-	return s.Observe(parentOf(parent), checkOn(kind, name))["c"]
+	return s.observe(parentOf(parent), askFor(kind, name))
 }
 
 // becomes waits until a check has a result.
@@ -234,7 +248,7 @@ func TestKeepsLittle(t *testing.T) {
 	s.Expect(runtime.NumGoroutine()).To(BeNumerically("<", goroutines+10), "no goroutine of its own for a check")
 	for i := range 20 {
 		s.Forget(parentOf(fmt.Sprintf("more-%d", i)))
-		s.Observe(parentOf(fmt.Sprintf("web-%d", i)), nil)
+		s.observe(parentOf(fmt.Sprintf("web-%d", i)), nil)
 	}
 	w, n := kept()
 	s.Expect([]int{w, n}).To(Equal([]int{0, 0}))
@@ -248,7 +262,7 @@ func TestAKindThatComesLater(t *testing.T) {
 	const message = "the API server does not serve Later of moco.cybozu.com/v1beta2: install its CustomResourceDefinition"
 	for i := range 50 {
 		parent := types.NamespacedName{Namespace: fmt.Sprint("ns-", i), Name: "web"}
-		s.Eventually(func() string { return s.Observe(parent, checkOn("Later", "shop"))["c"].Message }).Should(Equal(message))
+		s.Eventually(func() string { return s.observe(parent, askFor("Later", "shop")).Message }).Should(Equal(message))
 	}
 	asked := func() int {
 		s.mapper.Lock()
@@ -263,7 +277,7 @@ func TestAKindThatComesLater(t *testing.T) {
 	s.mapper.Unlock()
 	s.Eventually(func() string {
 		s.clock.Step(time.Second)
-		return s.Observe(types.NamespacedName{Namespace: "ns-1", Name: "web"}, checkOn("Later", "shop"))["c"].Message
+		return s.observe(types.NamespacedName{Namespace: "ns-1", Name: "web"}, askFor("Later", "shop")).Message
 	}).Should(Equal("Later shop does not exist"))
 }
 
@@ -338,13 +352,13 @@ func TestFollowIsExact(t *testing.T) {
 	s := newScene(t)
 	names := []string{"a", "b", "c"}
 	for i := range 200 {
-		var asked []v1alpha1.RolloutCheck
+		var asked []known.CheckAsk
 		for j, name := range names {
 			if (i>>j)&1 == 1 {
-				asked = append(asked, checkOn("MySQLCluster", name)...)
+				asked = append(asked, askFor("MySQLCluster", name)...)
 			}
 		}
-		s.Observe(parentOf(fmt.Sprint("web-", i%3)), asked)
+		s.Ask(parentOf(fmt.Sprint("web-", i%3)), asked)
 		want := map[string]bool{}
 		s.Runner.mu.Lock()
 		for _, targets := range s.asked {

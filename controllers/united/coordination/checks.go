@@ -163,7 +163,7 @@ func soaking(c *coordinator, r *release) verdict {
 	if r.step < len(c.rules.steps) {
 		pause = c.rules.steps[r.step].pause
 	}
-	if pause == 0 {
+	if pause == 0 || c.rules.promoted {
 		return verdict{}
 	}
 	soaked := time.Duration(c.state.SoakedSeconds) * time.Second
@@ -176,7 +176,7 @@ func soaking(c *coordinator, r *release) verdict {
 
 // notApproved is closed while the running step waits for approval, and the annotation is not its key.
 func notApproved(c *coordinator, r *release) verdict {
-	if r.step >= len(c.rules.steps) || c.rules.steps[r.step].Pause == nil || c.rules.steps[r.step].pause > 0 {
+	if r.step >= len(c.rules.steps) || c.rules.steps[r.step].Pause == nil || c.rules.steps[r.step].pause > 0 || c.rules.promoted {
 		return verdict{}
 	}
 	key := c.approvalKey(r.step)

@@ -82,6 +82,10 @@ type Plan struct {
 	Stalled bool
 	// Unchecked: the checks have not let the rollout end, so its revision is not the current one, whatever the replicas run.
 	Unchecked bool
+	// Asks are what is to be observed of the checks from now on. Start are those of them whose Job or AnalysisRun is to be created,
+	// and Stop the Jobs and AnalysisRuns that nobody waits for any more, as in known.CheckAsk.Run.
+	Asks, Start []known.CheckAsk
+	Stop        []string
 	// Wake is when time alone changes the plan; zero if never.
 	Wake time.Time
 }
@@ -247,8 +251,8 @@ func (c *coordinator) nowInSeconds() *metav1.Time {
 // haltedByFailure reports whether a failed replica or check stops all releases and deletions, which it does not on the
 // way back.
 func (c *coordinator) haltedByFailure() bool {
-	m := c.notMet()
-	return (len(c.failed) > 0 || m != nil && m.State == v1alpha1.CheckHasFailed) && !c.rules.forced && !c.goingBack
+	m := c.notMet(false)
+	return (len(c.failed) > 0 || m != nil && m.record.State == v1alpha1.CheckHasFailed) && !c.rules.forced && !c.goingBack
 }
 
 // terms returns the terms that decide when a replica is broken.
@@ -286,6 +290,7 @@ func (c *coordinator) plan() Plan {
 		c.answer(stands && !NamesRevision(c.Retry, c.Update), v1alpha1.AnnotationRetry, c.Retry)
 	}
 	p := Plan{State: c.state, Stalled: c.stalled, Wake: c.requeue}
+	c.observed(&p)
 	p.Unchecked = c.checksBind() && !c.rules.forced && (!c.onRecord() || c.state.Phase != v1alpha1.RolloutDone)
 	for _, v := range c.states {
 		v.changeReason = c.changeReason(v)

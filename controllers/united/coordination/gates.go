@@ -61,6 +61,7 @@ const (
 // Names of gates that something else asks for.
 const (
 	gateChecks     = "checks"
+	gateRuns       = "runs"
 	gateUnmeasured = "unmeasured"
 )
 
@@ -84,6 +85,7 @@ func gates() []gate {
 		{"in-flight", nextReplica, updatedAlready | downGoingBack | unlocking, tooManyInFlight},
 		{"subset-ledger", nextReplica, updatedAlready | byForce, subsetLedgerFull},
 		{"subset-in-flight", nextReplica, updatedAlready | downGoingBack | unlocking, tooManyInFlightOfSubset},
+		{gateRuns, endOfStep, byForce | goingBack, runNotMet},
 		{"soak", endOfStep, 0, soaking},
 		{"approval", endOfStep, 0, notApproved},
 		{gateUnmeasured, allReleases | endOfStep, byForce | goingBack, unmeasured},

@@ -4,7 +4,6 @@
 package coordination
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,8 +18,16 @@ import (
 
 // measured is a check with what was seen of it in this pass, and its result on record.
 type measured struct {
-	known.CheckResult
-	*v1alpha1.CheckStatus
+	// seen is what was seen in this pass, record the result on record; nil if there is none.
+	seen   known.CheckResult
+	record *v1alpha1.CheckStatus
+	ask    known.CheckAsk
+	kind   checkKind
+}
+
+// decided reports whether nothing more is to be observed: what is on record is final.
+func (m *measured) decided() bool {
+	return m.record != nil && (m.record.State == v1alpha1.CheckHasFailed && m.kind.failsForGood || m.record.State == v1alpha1.CheckIsMet && m.kind.endOnly)
 }
 
 // checksBind reports whether the rollout has checks that it must pass. The way back is proven without them.
@@ -41,19 +48,47 @@ func (c *coordinator) measure() {
 	var results []v1alpha1.CheckStatus
 	for i := range c.Strategy.Checks {
 		check := &c.Strategy.Checks[i]
-		seen, record := c.Seen[check.Name], c.recordOf(check)
-		switch j := c.indexOf(check.Name); {
-		case measures && seen.Seen:
-			record = c.result(check, seen, record)
-			results = append(results, *record)
-		case j >= 0:
-			results = append(results, c.state.Checks[j])
-		}
 		if measures {
-			c.checks = append(c.checks, measured{seen, record})
+			if record := c.measureOne(check); record != nil {
+				results = append(results, *record)
+				continue
+			}
+		}
+		if j := c.indexOf(check.Name); j >= 0 {
+			results = append(results, c.state.Checks[j])
 		}
 	}
 	c.state.Checks = results
+}
+
+// measureOne brings the result of a check up to date, and says what is to be observed next. It returns nil if there is nothing
+// to record.
+func (c *coordinator) measureOne(check *v1alpha1.RolloutCheck) *v1alpha1.CheckStatus {
+	m := measured{ask: known.CheckAsk{Check: check}, kind: kindOf(check), record: c.recordOf(check)}
+	switch {
+	case m.decided():
+		c.checks = append(c.checks, m)
+		return m.record
+	case !m.kind.canBeJudged(c):
+		return m.record
+	}
+	m.ask = m.kind.ask(c, check)
+	m.ask.Check, m.ask.Round = check, c.round(check)
+	m.seen = c.seen(&m.ask)
+	if m.seen.Seen {
+		m.record = c.result(&m)
+	}
+	c.checks = append(c.checks, m)
+	return m.record
+}
+
+// seen returns what was seen of what is asked now; nothing if that was measured for something else.
+func (c *coordinator) seen(ask *known.CheckAsk) known.CheckResult {
+	seen := c.Seen[ask.Check.Name]
+	if seen.Round != ask.Round && seen.Round != known.AnyRound || ask.Reached && !seen.Reached {
+		return known.CheckResult{}
+	}
+	return seen
 }
 
 // hasEnded reports whether the rollout has nothing more to release, and had passed its checks.
@@ -74,51 +109,70 @@ func (c *coordinator) recordOf(check *v1alpha1.RolloutCheck) *v1alpha1.CheckStat
 	return c.state.Checks[i].DeepCopy()
 }
 
-// CheckKey identifies the content of a check.
-func CheckKey(check *v1alpha1.RolloutCheck) string {
-	raw, err := json.Marshal(check)
-	if err != nil {
-		return "" // cannot happen: it has only strings
-	}
-	return short(string(raw))
-}
-
 // result brings the result of a check up to date. It changes only when the state does, or why the check is not met.
-func (c *coordinator) result(check *v1alpha1.RolloutCheck, seen known.CheckResult, was *v1alpha1.CheckStatus) *v1alpha1.CheckStatus {
+func (c *coordinator) result(m *measured) *v1alpha1.CheckStatus {
 	now := *c.nowInSeconds()
-	r := was
+	r := m.record
 	if r == nil {
-		r = &v1alpha1.CheckStatus{Name: check.Name, Step: c.statusStep(c.running()), Key: CheckKey(check)}
+		r = &v1alpha1.CheckStatus{Name: m.ask.Check.Name, Step: c.statusStep(c.running()), Key: CheckKey(m.ask.Check)}
 	}
-	turn := func(to v1alpha1.CheckState) {
+	r.Run = m.ask.Run
+	turn := func(to v1alpha1.CheckState, message string) {
+		if r.State != to || !m.kind.fluctuates {
+			r.Message = message
+		}
 		if r.State != to {
 			r.State, r.SinceTime = to, now
 		}
 	}
-	r.Message = seen.Message
 	switch {
-	case seen.Met:
-		r.Message, r.FailingTime = "", nil
-		turn(v1alpha1.CheckIsMet)
+	case m.seen.Met:
+		turn(v1alpha1.CheckIsMet, m.seen.Message)
+		r.FailingTime = nil
 	case r.State == v1alpha1.CheckHasFailed:
+		r.Message = m.seen.Message
+	case m.seen.Running, m.seen.Absent && m.ask.Run != "" && !m.seen.Refused:
+		turn(v1alpha1.CheckRuns, m.seen.Message)
+		c.fails(m, r, turn)
+	case m.seen.Unjudged, m.seen.Refused && m.ask.Run != "":
+		if r.FailingTime != nil {
+			r.State = "" // it says why it is not met now
+		}
+		turn(v1alpha1.CheckIsNotMet, m.seen.Message)
+		r.FailingTime = nil
 	default:
-		turn(v1alpha1.CheckIsNotMet)
-		if !c.hasReleased() || c.rules.forced {
-			r.FailingTime = nil // the rollout cannot be the cause, or does not care
-			break
+		if r.FailingTime == nil && m.kind.fluctuates {
+			r.State = ""
 		}
-		r.FailingTime = ptr.To(ptr.Deref(r.FailingTime, now))
-		if at := c.failsAt(r); c.Now.Before(at) {
-			c.requeueAt(at)
-		} else {
-			turn(v1alpha1.CheckHasFailed)
-		}
+		turn(v1alpha1.CheckIsNotMet, m.seen.Message)
+		c.fails(m, r, turn)
 	}
 	return r
 }
 
-// failsAt returns when a check that is not met has failed. The time while the rollout was paused does not count.
-func (c *coordinator) failsAt(r *v1alpha1.CheckStatus) time.Time {
+// fails turns a check that is not met into a failed one when it has failed.
+func (c *coordinator) fails(m *measured, r *v1alpha1.CheckStatus, turn func(v1alpha1.CheckState, string)) {
+	if !c.hasReleased() || c.rules.forced {
+		r.FailingTime = nil // the rollout cannot be the cause, or does not care
+		return
+	}
+	r.FailingTime = ptr.To(ptr.Deref(r.FailingTime, *c.nowInSeconds()))
+	switch failed, at := m.kind.hasFailed(c, m, r); {
+	case failed:
+		turn(v1alpha1.CheckHasFailed, m.seen.Message)
+	case !at.IsZero() && c.Now.Before(at):
+		c.requeueAt(at)
+	case !at.IsZero():
+		message := m.seen.Message
+		if m.kind.endOnly {
+			message += ", and has not finished within progressDeadlineSeconds"
+		}
+		turn(v1alpha1.CheckHasFailed, message)
+	}
+}
+
+// afterDeadline returns when a check that is not met has failed. The time while the rollout was paused does not count.
+func (c *coordinator) afterDeadline(r *v1alpha1.CheckStatus) time.Time {
 	since := r.FailingTime.Time
 	if c.Resumed.After(since) {
 		since = c.Resumed
@@ -143,9 +197,13 @@ func (c *coordinator) retry() {
 		return
 	}
 	const most = 20 // values are remembered
-	values := append(strings.FieldsFunc(c.state.Retried, func(r rune) bool { return r == ',' }), RetryKey(c.Retry))
+	values := append(c.retries(), RetryKey(c.Retry))
 	c.state.Retried = strings.Join(values[max(0, len(values)-most):], ",")
 	c.state.Checks = nil
+}
+
+func (c *coordinator) retries() []string {
+	return strings.FieldsFunc(c.state.Retried, func(r rune) bool { return r == ',' })
 }
 
 // NamesRevision reports whether a value of the annotation united.dev/retry is for a revision.
@@ -157,17 +215,18 @@ func NamesRevision(value, revision string) bool {
 // RetryKey identifies a value of that annotation in records.
 func RetryKey(value string) string { return short(value) }
 
-// notMet returns the first check that is not met, one that has failed first; nil if there is none. The result on record
-// counts until there is another one.
-func (c *coordinator) notMet() *measured {
+// notMet returns the first check of a kind that is not met, one that has failed first; nil if there is none. The result on
+// record counts until there is another one.
+func (c *coordinator) notMet(endOnly bool) *measured {
 	var first *measured
 	for i := range c.checks {
 		m := &c.checks[i]
 		switch {
-		case m.CheckStatus == nil || m.State == v1alpha1.CheckIsMet:
-		case m.State == v1alpha1.CheckHasFailed:
+		case m.record == nil || m.record.State == v1alpha1.CheckIsMet:
+		case m.record.State == v1alpha1.CheckHasFailed:
 			return m
-		case first == nil || m.Refused && !first.Refused:
+		case m.kind.endOnly != endOnly:
+		case first == nil || m.seen.Refused && !first.seen.Refused:
 			first = m
 		}
 	}
@@ -175,7 +234,7 @@ func (c *coordinator) notMet() *measured {
 }
 
 // heldByCheck reports whether a check that is not met holds the rollout.
-func (c *coordinator) heldByCheck() bool { return !c.rules.forced && c.notMet() != nil }
+func (c *coordinator) heldByCheck() bool { return !c.rules.forced && c.notMet(false) != nil }
 
 // mayComplete reports whether a rollout of which all replicas are updated has passed its checks, which it has only when all
 // of them are available, too.
@@ -183,37 +242,52 @@ func (c *coordinator) mayComplete() bool {
 	if !c.checksBind() || c.rules.forced {
 		return true
 	}
-	missed := slices.ContainsFunc(c.checks, func(m measured) bool { return !m.Seen || m.State != v1alpha1.CheckIsMet })
+	missed := slices.ContainsFunc(c.checks, func(m measured) bool { return !m.decided() && !m.seen.Seen || m.record.State != v1alpha1.CheckIsMet })
 	return c.reached() && !missed && (len(c.checks) > 0 || !c.releasesAnything())
 }
 
 // WaitingForCheck begins the reason why a subset waits for a check that is not met.
 const WaitingForCheck = "waiting for check "
 
-// checkNotMet is closed while a check is not met. It is a stall if the check has failed, or if United may not read what it
-// is about.
-func checkNotMet(c *coordinator, _ *release) verdict {
-	m := c.notMet()
+// checkNotMet is closed while a check that holds releases is not met, or any has failed. It is a stall if one has failed, or if
+// United may not read what it is about.
+func checkNotMet(c *coordinator, _ *release) verdict { return c.notMetVerdict(c.notMet(false)) }
+
+// runNotMet is closed while a check that only the end of a step needs is not met.
+func runNotMet(c *coordinator, _ *release) verdict {
+	if v := c.notMetVerdict(c.notMet(true)); v.closed {
+		return v
+	}
+	return c.firstResult(true)
+}
+
+// unmeasured is closed while it is not known whether a check that holds releases is met.
+func unmeasured(c *coordinator, _ *release) verdict { return c.firstResult(false) }
+
+func (c *coordinator) notMetVerdict(m *measured) verdict {
 	switch {
 	case m == nil:
 		return verdict{}
-	case m.State == v1alpha1.CheckHasFailed:
-		message := fmt.Sprintf("check %s failed: %s since %s; no more replicas are released: repair what it is about, or go back; to measure it anew, run: %s",
-			m.Name, m.CheckStatus.Message, clock(ptr.Deref(m.FailingTime, m.SinceTime)), c.annotate(v1alpha1.AnnotationRetry, c.Update+"/$(date +%s)"))
-		return verdict{closed: true, stall: true, phase: v1alpha1.RolloutCheckFailed, reason: "no more replicas are released while check " + m.Name + " has failed", message: message}
+	case m.record.State == v1alpha1.CheckHasFailed:
+		repair := "repair what it is about, or go back"
+		if m.kind.failsForGood {
+			repair = "go back, or release another version"
+		}
+		message := fmt.Sprintf("check %s failed: %s since %s; no more replicas are released: %s; to measure it anew, run: %s",
+			m.record.Name, m.record.Message, clock(ptr.Deref(m.record.FailingTime, m.record.SinceTime)), repair, c.annotate(v1alpha1.AnnotationRetry, c.Update+"/$(date +%s)"))
+		return verdict{closed: true, stall: true, phase: v1alpha1.RolloutCheckFailed, reason: "no more replicas are released while check " + m.record.Name + " has failed", message: message}
 	}
-	reason := fmt.Sprintf(WaitingForCheck+"%s: %s since %s", m.Name, m.CheckStatus.Message, clock(m.SinceTime))
-	if m.Refused {
+	reason := fmt.Sprintf(WaitingForCheck+"%s: %s since %s", m.record.Name, m.record.Message, clock(m.record.SinceTime))
+	if m.seen.Refused {
 		return verdict{closed: true, stall: true, reason: reason}
 	}
 	return verdict{closed: true, phase: v1alpha1.RolloutProgressing, reason: reason}
 }
 
-// unmeasured is closed while it is not known whether a check is met.
-func unmeasured(c *coordinator, _ *release) verdict {
-	for i, m := range c.checks {
-		if !m.Seen {
-			return verdict{closed: true, reason: "waiting for the first result of check " + c.Strategy.Checks[i].Name}
+func (c *coordinator) firstResult(endOnly bool) verdict {
+	for i := range c.checks {
+		if m := &c.checks[i]; m.kind.endOnly == endOnly && !m.seen.Seen && !m.decided() {
+			return verdict{closed: true, reason: "waiting for the first result of check " + m.ask.Check.Name}
 		}
 	}
 	return verdict{}
@@ -223,6 +297,28 @@ func unmeasured(c *coordinator, _ *release) verdict {
 // judge.
 func (c *coordinator) releasesAnything() bool {
 	return slices.ContainsFunc(c.states, func(v *subsetState) bool { return !v.Removed && v.toRelease() > 0 })
+}
+
+// observed sets in a plan what is to be observed and made from now on, and which runs end because what they are about was left.
+func (c *coordinator) observed(p *Plan) {
+	for i := range c.checks {
+		m := &c.checks[i]
+		if m.ask.Round != "" {
+			p.Asks = append(p.Asks, m.ask)
+		}
+		if m.seen.Absent && m.record.State == v1alpha1.CheckRuns {
+			p.Start = append(p.Start, m.ask)
+		}
+	}
+	if c.State == nil || c.Paused != "" {
+		return
+	}
+	for i := range c.State.Checks {
+		r := &c.State.Checks[i]
+		if r.State == v1alpha1.CheckRuns && !slices.ContainsFunc(p.Asks, func(a known.CheckAsk) bool { return a.Run == r.Run }) {
+			p.Stop = append(p.Stop, r.Run)
+		}
+	}
 }
 
 func clock(t metav1.Time) string { return t.UTC().Format(time.RFC3339) }

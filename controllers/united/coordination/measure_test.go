@@ -45,12 +45,12 @@ func inSteps(pause *v1alpha1.RolloutPause, partitions ...string) func(*v1alpha1.
 }
 
 func (w *world) met() *world {
-	w.seen = map[string]known.CheckResult{"mysql": {Seen: true, Met: true}}
+	w.seen = map[string]known.CheckResult{"mysql": {Round: known.AnyRound, Reached: true, Seen: true, Met: true}}
 	return w
 }
 
 func (w *world) notMet() *world {
-	w.seen = map[string]known.CheckResult{"mysql": {Seen: true, Message: why}}
+	w.seen = map[string]known.CheckResult{"mysql": {Round: known.AnyRound, Reached: true, Seen: true, Message: why}}
 	return w
 }
 
@@ -388,7 +388,7 @@ func TestResultsAreWrittenOnTransitions(t *testing.T) {
 
 func TestACheckThatMayNotBeReadIsAStall(t *testing.T) {
 	w := checked(nil, 2).roll("v2")
-	w.seen = map[string]known.CheckResult{"mysql": {Seen: true, Refused: true, Message: "United is not permitted to read mysqlclusters"}}
+	w.seen = map[string]known.CheckResult{"mysql": {Round: known.AnyRound, Reached: true, Seen: true, Refused: true, Message: "United is not permitted to read mysqlclusters"}}
 	w.settle()
 	if w.expect(t, v1alpha1.RolloutBlocked, "waiting for check mysql: United is not permitted"); !w.last.Stalled || w.running("v2") != 0 {
 		t.Errorf("%+v", w.last)
@@ -405,16 +405,16 @@ func TestOneOfSeveralChecksIsEnough(t *testing.T) {
 		s.Checks = append(s.Checks, other)
 		inSteps(&v1alpha1.RolloutPause{}, "1")(s)
 	}, 2).roll("v2")
-	w.seen["other"] = known.CheckResult{Seen: true, Message: "MySQLCluster other does not exist"}
+	w.seen["other"] = known.CheckResult{Round: known.AnyRound, Reached: true, Seen: true, Message: "MySQLCluster other does not exist"}
 	w.settle()
 	if w.expect(t, v1alpha1.RolloutProgressing, "check other: MySQLCluster other does not exist"); w.running("v2") != 0 {
 		t.Fatal(w.picture())
 	}
-	w.seen["other"] = known.CheckResult{Seen: true, Met: true}
+	w.seen["other"] = known.CheckResult{Round: known.AnyRound, Reached: true, Seen: true, Met: true}
 	w.settle()
-	w.seen["other"] = known.CheckResult{Seen: true, Message: "MySQLCluster other does not exist"}
+	w.seen["other"] = known.CheckResult{Round: known.AnyRound, Reached: true, Seen: true, Message: "MySQLCluster other does not exist"}
 	w.after(time.Second).after(5 * time.Minute)
-	w.seen["mysql"] = known.CheckResult{Seen: true, Message: why}
+	w.seen["mysql"] = known.CheckResult{Round: known.AnyRound, Reached: true, Seen: true, Message: why}
 	w.after(time.Second)
 	w.expect(t, v1alpha1.RolloutProgressing, "check mysql")
 	w.after(6*time.Minute).expect(t, v1alpha1.RolloutCheckFailed, "check other failed")

@@ -27,7 +27,7 @@ type rules struct {
 	// skewed are the subsets that maxSkew binds; if it is empty, all of them.
 	skewed     []string
 	sequential bool
-	// steps are the steps of the rollout; none when going back, or if it is promoted. written is how many the user wrote.
+	// steps are the steps of the rollout; none when going back. written is how many the user wrote.
 	steps            []step
 	written          int32
 	forced, promoted bool
@@ -69,8 +69,8 @@ func readRules(in Input) rules {
 			r.maxSkew = int64(amount.Value)
 		}
 	}
-	if in.GoesBack || r.promoted && (r.forced || in.checksMet()) {
-		return r // steps guard only what is new, and until somebody promotes it and the checks of the running step are met
+	if in.GoesBack {
+		return r // steps guard only what is new
 	}
 	for i := range s.Steps {
 		st := step{RolloutStep: s.Steps[i], partition: amountOr(s.Steps[i].Partition, everything, everything)}
@@ -82,19 +82,6 @@ func readRules(in Input) rules {
 		r.steps = append(r.steps, st)
 	}
 	return r
-}
-
-// checksMet reports whether each check is met: as it was seen in this pass, or else by its result on record.
-func (in *Input) checksMet() bool {
-	if in.State == nil || in.State.Revision != in.Update {
-		return true
-	}
-	return !slices.ContainsFunc(in.Strategy.Checks, func(check v1alpha1.RolloutCheck) bool {
-		if seen := in.Seen[check.Name]; seen.Seen {
-			return !seen.Met
-		}
-		return slices.ContainsFunc(in.State.Checks, func(c v1alpha1.CheckStatus) bool { return c.Name == check.Name && c.State != v1alpha1.CheckIsMet })
-	})
 }
 
 func amountOr(value *intstr.IntOrString, absent, malformed percent.Amount) percent.Amount {
@@ -183,12 +170,19 @@ func checkChecks(checks []v1alpha1.RolloutCheck, at *field.Path) field.ErrorList
 			errs = append(errs, field.Duplicate(at.Index(i).Child("name"), c.Name))
 		}
 		names[c.Name] = true
-		if c.ObjectCondition == nil {
-			errs = append(errs, field.Required(at.Index(i), "must have exactly one member besides name: objectCondition"))
-			continue
+		members := 0
+		for _, has := range []bool{c.ObjectCondition != nil, c.Prometheus != nil, c.Job != nil, c.Analysis != nil} {
+			if has {
+				members++
+			}
 		}
-		if _, err := schema.ParseGroupVersion(c.ObjectCondition.APIVersion); err != nil {
-			errs = append(errs, field.Invalid(at.Index(i).Child("objectCondition", "apiVersion"), c.ObjectCondition.APIVersion, err.Error()))
+		switch {
+		case members != 1:
+			errs = append(errs, field.Required(at.Index(i), "must have exactly one member besides name: objectCondition, prometheus, job or analysis"))
+		case c.ObjectCondition != nil:
+			if _, err := schema.ParseGroupVersion(c.ObjectCondition.APIVersion); err != nil {
+				errs = append(errs, field.Invalid(at.Index(i).Child("objectCondition", "apiVersion"), c.ObjectCondition.APIVersion, err.Error()))
+			}
 		}
 	}
 	return errs

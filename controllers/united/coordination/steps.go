@@ -274,10 +274,13 @@ func (c *coordinator) stoodUntil(reached time.Time) time.Time {
 	return until
 }
 
-// nextStep moves to the step after the running one.
+// nextStep moves to the step after the running one, or, if the revision is promoted, past all of them.
 func (c *coordinator) nextStep(running int) {
-	s := c.state
-	s.Step, s.StepKey = c.statusStep(running+1), c.stepKey(running+1)
+	s, next := c.state, running+1
+	if c.rules.promoted {
+		next = len(c.rules.steps)
+	}
+	s.Step, s.StepKey = c.statusStep(next), c.stepKey(next)
 	s.ReachedTime, s.SoakedSeconds = nil, 0
 	s.Phase = v1alpha1.RolloutProgressing
 	s.Message = fmt.Sprintf("continuing after step %d of %d", running+1, len(c.rules.steps))

@@ -174,7 +174,7 @@ func TestACheckStopsWholeChildren(t *testing.T) {
 	for _, tc := range []struct {
 		seen    known.CheckResult
 		stopped bool
-	}{{known.CheckResult{Seen: true, Met: true}, false}, {known.CheckResult{}, false}, {known.CheckResult{Seen: true, Message: why}, true}, {known.CheckResult{}, true}, {known.CheckResult{Seen: true, Met: true}, false}} {
+	}{{known.CheckResult{Round: known.AnyRound, Reached: true, Seen: true, Met: true}, false}, {known.CheckResult{}, false}, {known.CheckResult{Round: known.AnyRound, Reached: true, Seen: true, Message: why}, true}, {known.CheckResult{}, true}, {known.CheckResult{Round: known.AnyRound, Reached: true, Seen: true, Met: true}, false}} {
 		in.Seen = map[string]known.CheckResult{"mysql": tc.seen}
 		p := coordination.Coordinate(in)
 		if a, b := p.Subsets[0], p.Subsets[1]; a.Stopped != tc.stopped || b.Partition != coordination.Held {
@@ -182,7 +182,7 @@ func TestACheckStopsWholeChildren(t *testing.T) {
 		}
 		in.State = p.State
 	}
-	in.Forced, in.Seen = "v2", map[string]known.CheckResult{"mysql": {Seen: true, Message: why}}
+	in.Forced, in.Seen = "v2", map[string]known.CheckResult{"mysql": {Round: known.AnyRound, Reached: true, Seen: true, Message: why}}
 	if p := coordination.Coordinate(in); p.Subsets[0].Stopped {
 		t.Error("force stops")
 	}

@@ -21,7 +21,7 @@ func RecordedChecks(parent *v1alpha1.UnitedDeployment) map[string]known.CheckRes
 	results := map[string]known.CheckResult{}
 	for i := range strategy.Checks {
 		check := &strategy.Checks[i]
-		results[check.Name] = known.CheckResult{Seen: true, Met: true}
+		results[check.Name] = known.CheckResult{Round: known.AnyRound, Reached: true, Seen: true, Met: true}
 		if rollout == nil || rollout.Phase == v1alpha1.RolloutDone {
 			continue
 		}
@@ -29,8 +29,19 @@ func RecordedChecks(parent *v1alpha1.UnitedDeployment) map[string]known.CheckRes
 			return c.Name == check.Name && c.Key == coordination.CheckKey(check)
 		})
 		if j >= 0 && rollout.Checks[j].State != v1alpha1.CheckIsMet {
-			results[check.Name] = known.CheckResult{Seen: true, Message: rollout.Checks[j].Message}
+			was := &rollout.Checks[j]
+			results[check.Name] = known.CheckResult{
+				Round: known.AnyRound, Reached: true, Seen: true, Message: was.Message, Running: was.State == v1alpha1.CheckRuns,
+			}
 		}
 	}
 	return results
+}
+
+// Asks returns what is to be observed of the checks from now on.
+func (p *Plan) Asks() []known.CheckAsk {
+	if p.Rollout == nil {
+		return nil
+	}
+	return p.Rollout.Asks
 }

@@ -36,7 +36,7 @@ func (k smallCheck) seen() map[string]known.CheckResult {
 	if k&checkUnread != 0 {
 		return nil
 	}
-	return map[string]known.CheckResult{"c": {Seen: true, Met: k&checkNotMet == 0}}
+	return map[string]known.CheckResult{"c": {Round: known.AnyRound, Reached: true, Seen: true, Met: k&checkNotMet == 0}}
 }
 
 // possibleChecks calls try for what can happen around a check.

@@ -262,7 +262,7 @@ func sameRollout(a, b *v1alpha1.RolloutStatus) bool {
 }
 
 func sameCheck(a, b v1alpha1.CheckStatus) bool {
-	return a.Name == b.Name && a.State == b.State && a.Message == b.Message && a.Step == b.Step && a.Key == b.Key &&
+	return a.Name == b.Name && a.State == b.State && a.Run == b.Run && a.Message == b.Message && a.Step == b.Step && a.Key == b.Key &&
 		a.SinceTime.Equal(&b.SinceTime) && sameTime(a.FailingTime, b.FailingTime)
 }
 
