@@ -648,7 +648,8 @@ type RolloutStep struct {
 	// +required
 	Partition *intstr.IntOrString `json:"partition,omitempty"`
 
-	// pause holds the rollout when the step is reached.
+	// pause holds the rollout when the step is reached. That of a last wave holds its end, so that
+	// going back is still the way back.
 	// +optional
 	Pause *RolloutPause `json:"pause,omitempty"`
 }

@@ -37,14 +37,14 @@ import (
 // Proposal is a UnitedDeployment as it is, nil if it is new, and as it would be.
 type Proposal struct {
 	Before, After *v1alpha1.UnitedDeployment
-	// Refused and Unchecked are as in a plan.
-	Refused, Unchecked []string
+	// Refused and Unfinished are as in a plan.
+	Refused, Unfinished []string
 }
 
 // Foreseen returns the plan of a change, checked by the API server as far as the user may.
 func (u *User) Foreseen(ctx context.Context, c *Proposal) (*foresee.Plan, error) {
 	blank := &foresee.Plan{
-		Namespace: c.After.Namespace, Name: c.After.Name, New: c.Before == nil, Refused: c.Refused, Unchecked: c.Unchecked,
+		Namespace: c.After.Namespace, Name: c.After.Name, New: c.Before == nil, Refused: c.Refused, Unfinished: c.Unfinished,
 		Subsets: []foresee.Subset{}, Waves: []foresee.Wave{},
 	}
 	if len(c.Refused) > 0 {
@@ -72,9 +72,9 @@ func (u *User) Foreseen(ctx context.Context, c *Proposal) (*foresee.Plan, error)
 		if plan, err = foresee.Of(in, opts); err != nil {
 			return nil, err
 		}
-		plan.Refused, plan.Unchecked = append(plan.Refused, refusals(first, checked.Refused)...), first.Unchecked
+		plan.Refused, plan.Unfinished = append(plan.Refused, refusals(first, checked.Refused)...), first.Unfinished
 	}
-	plan.New, plan.Unchecked = c.Before == nil, append(c.Unchecked, plan.Unchecked...)
+	plan.New, plan.Unfinished = c.Before == nil, append(c.Unfinished, plan.Unfinished...)
 	if c.Before != nil && c.Before.Status.ObservedGeneration != c.Before.Generation {
 		plan.Assumed = append(plan.Assumed, fmt.Sprintf("a manager sees generation %d, which none has yet", c.Before.Generation))
 	}
@@ -97,7 +97,7 @@ func Offline(after *v1alpha1.UnitedDeployment) (*foresee.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan.New, plan.Unchecked = true, []string{"admission, and what there is already: --offline"}
+	plan.New, plan.Unfinished = true, []string{"admission, and what there is already: --offline"}
 	return plan, nil
 }
 
@@ -131,7 +131,7 @@ func (u *User) TryPatch(ctx context.Context, c *Proposal, patch client.Patch) er
 func (c *Proposal) Tried(err error, answer *v1alpha1.UnitedDeployment) error {
 	switch {
 	case lacksRight(err):
-		c.Unchecked = append(c.Unchecked, "admission of the UnitedDeployment: "+rightOf(err))
+		c.Unfinished = append(c.Unfinished, "admission of the UnitedDeployment: "+rightOf(err))
 		if c.Before != nil {
 			c.After.Generation = c.Before.Generation + 1
 		}
@@ -187,14 +187,14 @@ func (u *User) tryChildren(ctx context.Context, in *planner.Input, plan *foresee
 		err := u.API.Apply(ctx, client.ApplyConfigurationFromUnstructured(child), client.DryRunAll, client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
 		switch {
 		case lacksRight(err):
-			plan.Unchecked = append(plan.Unchecked, rightOf(err))
+			plan.Unfinished = append(plan.Unfinished, rightOf(err))
 			return checked
 		case apierrors.IsConflict(err) && w.Creates:
 			checked.Refused[w.Subset] = fmt.Sprintf("there is a %s %s already, which is not of this UnitedDeployment", child.GetKind(), child.GetName())
 		case refuses(err), meta.IsNoMatchError(err):
 			checked.Refused[w.Subset] = brief(err)
 		case err != nil:
-			plan.Unchecked = append(plan.Unchecked, fmt.Sprintf("%s: %v", child.GetName(), err))
+			plan.Unfinished = append(plan.Unfinished, fmt.Sprintf("%s: %v", child.GetName(), err))
 		case live != nil && live.Observed.SpecObserved && samePods(in.Spec.Adapter, child, live.Object):
 			checked.Unchanged[w.Subset] = true
 		}

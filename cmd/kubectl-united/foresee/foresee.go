@@ -32,8 +32,8 @@ type Plan struct {
 	Update  string `json:"update,omitempty"`
 	// Refused is what would be refused, in the words of who refuses it. Then nothing else can be relied on.
 	Refused []string `json:"refused,omitempty"`
-	// Unchecked is what was not checked, and why.
-	Unchecked []string `json:"unchecked,omitempty"`
+	// Unfinished is what was not checked, and why.
+	Unfinished []string `json:"unchecked,omitempty"`
 	// Assumed is what the plan takes for granted.
 	Assumed []string `json:"assumed,omitempty"`
 
@@ -202,7 +202,7 @@ func (f *future) assumed() (texts []string) {
 
 // assumedOfChecks says what the plan takes for granted of the checks, if they matter.
 func assumedOfChecks(in *planner.Input) (texts []string) {
-	if p := planner.Make(in); p.Rollout == nil || !p.Rollout.Unchecked {
+	if p := planner.Make(in); p.Rollout == nil || !p.Rollout.Unfinished {
 		return nil
 	}
 	var met []string

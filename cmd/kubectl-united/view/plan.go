@@ -30,7 +30,7 @@ func (s Style) PrintPlan(w io.Writer, p *foresee.Plan) {
 	for _, text := range p.Assumed {
 		facts = append(facts, []cell{{"Assumed", dim}, {text, ""}})
 	}
-	for _, text := range p.Unchecked {
+	for _, text := range p.Unfinished {
 		facts = append(facts, []cell{{"Not checked", yellow}, {text, ""}})
 	}
 	for _, text := range p.Refused {

@@ -33,7 +33,7 @@ func TestPrintPlan(t *testing.T) {
 			{Changes: []foresee.Change{{Subset: "a", Action: foresee.Restarted, Replicas: replicas("web-a-0")}}},
 		},
 		End: foresee.End{State: foresee.Held, Message: "4 of 7 replicas run web-2"}, Assumed: []string{"every new replica becomes ready"},
-		Unchecked: []string{"no right to patch statefulsets"},
+		Unfinished: []string{"no right to patch statefulsets"},
 	}
 	out := &bytes.Buffer{}
 	Style{}.PrintPlan(out, plan)

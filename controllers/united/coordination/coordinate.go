@@ -80,8 +80,8 @@ type Plan struct {
 	State *v1alpha1.RolloutStatus
 	// Stalled: the rollout will not continue by itself. State.Message says why.
 	Stalled bool
-	// Unchecked: the checks have not let the rollout end, so its revision is not the current one, whatever the replicas run.
-	Unchecked bool
+	// Unfinished: checks or pauses have not let the rollout end, so its revision is not the current one, whatever the replicas run.
+	Unfinished bool
 	// Asks are what is to be observed of the checks from now on. Start are those of them whose Job or AnalysisRun is to be created,
 	// and Stop the Jobs and AnalysisRuns that nobody waits for any more, as in known.CheckAsk.Run.
 	Asks, Start []known.CheckAsk
@@ -291,7 +291,7 @@ func (c *coordinator) plan() Plan {
 	}
 	p := Plan{State: c.state, Stalled: c.stalled, Wake: c.requeue}
 	c.observed(&p)
-	p.Unchecked = c.checksBind() && !c.rules.forced && (!c.onRecord() || c.state.Phase != v1alpha1.RolloutDone)
+	p.Unfinished = (c.checksBind() && !c.rules.forced || c.pauses(0)) && (!c.onRecord() || c.state.Phase != v1alpha1.RolloutDone)
 	for _, v := range c.states {
 		v.changeReason = c.changeReason(v)
 		c.setPace(v)

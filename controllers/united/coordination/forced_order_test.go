@@ -42,22 +42,44 @@ func TestForceDoesNotWaitForHealth(t *testing.T) {
 }
 
 // TestAStepThatHoldsNothing: a step is over when no replica of any subset runs, or could come up on, anything but
-// the update revision, even if a replica is missing. As long as one could come up on another revision, the step is
-// not over.
+// the update revision, even if a replica is missing. As long as one could come up on another revision, or a step has
+// a pause, it is not over.
 func TestAStepThatHoldsNothing(t *testing.T) {
 	for _, knows := range []string{"v1", "v2"} {
-		w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
-			s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{v1alpha1.AllSubsets}, Partition: amount("0%"), Pause: &v1alpha1.RolloutPause{}}}
-		}), 1, 1).roll("v2")
-		w.round()
-		w.round()
-		for _, c := range w.subsets {
-			c.drop(0)
-			c.Observed.CurrentHash = knows
+		for _, pause := range []*v1alpha1.RolloutPause{nil, {}} {
+			w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
+				s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{v1alpha1.AllSubsets}, Partition: amount("0%"), Pause: pause}}
+			}), 1, 1).roll("v2")
+			w.round()
+			w.round()
+			for _, c := range w.subsets {
+				c.drop(0)
+				c.Observed.CurrentHash = knows
+			}
+			w.decide()
+			if over := w.state.Step == 1 && w.state.Phase == v1alpha1.RolloutDone; over != (knows == "v2" && pause == nil) {
+				t.Errorf("of children that know only %s, pause %v: %s", knows, pause, w.picture())
+			}
 		}
-		w.decide()
-		if over := w.state.Step == 1 && w.state.Phase == v1alpha1.RolloutDone; over != (knows == "v2") {
-			t.Errorf("of children that know only %s: %s", knows, w.picture())
+	}
+}
+
+// TestAPauseOfTheLastWave: whoever approves the last wave decides whether the revision becomes the current one, though nothing is
+// left to release.
+func TestAPauseOfTheLastWave(t *testing.T) {
+	for name, pause := range map[string]*v1alpha1.RolloutPause{"approval": {}, "timed": {Duration: "10m"}} {
+		w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
+			s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{v1alpha1.AllSubsets}, Partition: amount("0"), Pause: pause}}
+		}), 2, 1).roll("v2")
+		w.settle()
+		if w.running("v2") != 3 || w.state.Phase == v1alpha1.RolloutDone || !w.last.Unfinished || w.current != "v1" {
+			t.Fatal(name, w.picture())
+		}
+		if w.approved = w.state.ApprovalKey; name == "timed" {
+			w.after(11 * time.Minute)
+		}
+		if w.settle(); w.state.Phase != v1alpha1.RolloutDone || w.last.Unfinished || w.current != "v2" {
+			t.Error(name, w.picture())
 		}
 	}
 }

@@ -226,7 +226,7 @@ func TestTheLastStepEndsOnlyWhileChecksAreMet(t *testing.T) {
 				}
 			}
 			w.notMet().settle()
-			if w.running("v2") != 2 || w.current != "v1" || !w.last.Unchecked {
+			if w.running("v2") != 2 || w.current != "v1" || !w.last.Unfinished {
 				t.Fatal(w.current, w.picture())
 			}
 			w.expect(t, v1alpha1.RolloutProgressing, "waiting for check mysql")

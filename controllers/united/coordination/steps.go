@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -155,7 +156,7 @@ func (c *coordinator) stepAsWritten(step int) string {
 
 // advance records the position of the rollout, and moves to the next step when the running one has ended.
 func (c *coordinator) advance() {
-	if c.allFullyUpdated() && c.mayComplete() {
+	if c.allFullyUpdated() && c.mayComplete() && !c.pauses(c.running()) {
 		c.complete()
 		return
 	}
@@ -183,6 +184,11 @@ func (c *coordinator) advance() {
 	default:
 		c.nextStep(running)
 	}
+}
+
+// pauses reports whether a step from the given one on waits when it is reached, also one that has nothing left to release.
+func (c *coordinator) pauses(from int) bool {
+	return !c.rules.promoted && slices.ContainsFunc(c.rules.steps[from:], func(s step) bool { return s.Pause != nil })
 }
 
 // startOver revokes the approvals from before completed steps were edited. It also distinguishes two rollouts that

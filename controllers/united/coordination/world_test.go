@@ -292,7 +292,7 @@ func (w *world) round() bool {
 		w.mostOf[c.Name] = max(w.mostOf[c.Name], c.down())
 	}
 	w.ready()
-	if w.complete() && !w.last.Unchecked {
+	if w.complete() && !w.last.Unfinished {
 		w.current = w.update
 	}
 	after := w.picture()

@@ -137,7 +137,7 @@ func currentRevision(in *Input, p *Plan) string {
 	switch {
 	case !p.Initialized && (!in.Paused() || status.CurrentRevision == ""):
 		return in.Update.Name
-	case in.finishedOn(status.UpdateRevision) && in.checkedOn(status.Rollout, status.UpdateRevision):
+	case in.finishedOn(status.UpdateRevision) && in.endedOn(status.Rollout, status.UpdateRevision):
 		// This is visible now, but was not written in time: the spec has changed since.
 		return status.UpdateRevision
 	}
@@ -194,10 +194,14 @@ func (in *Input) finishedOn(name string) bool {
 	return any && name != ""
 }
 
-// checkedOn reports whether the checks of a rollout to a revision have let it end, or it had none.
-func (in *Input) checkedOn(rollout *v1alpha1.RolloutStatus, name string) bool {
+// endedOn reports whether the checks and pauses of a rollout to a revision have let it end, or it had none.
+func (in *Input) endedOn(rollout *v1alpha1.RolloutStatus, name string) bool {
 	switch {
-	case rollout == nil || rollout.Revision != name || rollout.Phase == v1alpha1.RolloutDone || rollout.Forced:
+	case rollout == nil || rollout.Revision != name || rollout.Phase == v1alpha1.RolloutDone:
+		return true
+	case rollout.Phase == v1alpha1.RolloutAwaitingApproval, rollout.Phase == v1alpha1.RolloutPaused:
+		return false
+	case rollout.Forced:
 		return true
 	case name != in.Update.Name:
 		return len(rollout.Checks) == 0

@@ -103,7 +103,7 @@ func completeOn(in *planner.Input, p *planner.Plan, tallies []*tally) bool {
 	if !p.Initialized {
 		return !in.Paused() // there is no point in going back to what never worked
 	}
-	if p.Rollout != nil && p.Rollout.Unchecked {
+	if p.Rollout != nil && p.Rollout.Unfinished {
 		return false // its last replicas may have to go back, too
 	}
 	total := int32(0)

@@ -64,8 +64,8 @@ func IsKubernetes136(t *testing.T) bool {
 	return server.Major == "1" && server.Minor == "36"
 }
 
-// Unchecked exempts the namespace from the admission policy, as if the policy were not installed.
-func (e *Env) Unchecked() {
+// Unfinished exempts the namespace from the admission policy, as if the policy were not installed.
+func (e *Env) Unfinished() {
 	e.T.Helper()
 	const label = "united.dev/e2e-unchecked"
 	_, err := e.Cluster.Kubectl(e.Ctx, "label", "namespace", e.Namespace, label+"=")

@@ -238,7 +238,7 @@ func TestPatches(t *testing.T) {
 func TestBareTemplates(t *testing.T) {
 	t.Parallel()
 	e := SoundEnv(t)
-	e.Unchecked()
+	e.Unfinished()
 	good := NewDraft("good", Replicas(2), Plain("a", ""))
 	w := e.Create(good)
 	const pod = `{"spec":{"serviceName":"x","template":{"metadata":{"labels":{"app":"odd"}},"spec":%s}}}`

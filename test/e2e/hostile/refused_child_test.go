@@ -39,7 +39,7 @@ func TestRefusedOverruledPatch(t *testing.T) {
 			err := w.TryPatch(types.JSONPatchType, edit)
 			e.Expect(err).To(MatchError(ContainSubstring(path)))
 			e.Expect(apierrors.IsInvalid(err)).To(BeTrue())
-			e.Unchecked()
+			e.Unfinished()
 			before := e.Raw(Children, "web-zone-b")
 			w.JSONPatch("%s", edit)
 			w.Stalls("zone-b", v1alpha1.ReasonApplyRefused, path)

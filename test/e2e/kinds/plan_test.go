@@ -141,7 +141,7 @@ func (p *proposer) change() {
 		}
 		do = func() { p.Kubectl("apply", "-f", file) }
 	}
-	p.Expect(plan.Unchecked).To(BeEmpty(), "%s", p.story(&plan))
+	p.Expect(plan.Unfinished).To(BeEmpty(), "%s", p.story(&plan))
 	before, mark, from := p.Pods(), p.History.Mark(), len(p.History.Events(p.Name))
 	do()
 	p.rests()
