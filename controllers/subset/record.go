@@ -21,6 +21,33 @@ func RecordedPartition(o *adapters.Observed) int32 {
 	return o.Partition
 }
 
+// Difference returns the path of the first field or annotation of a child that is not as desired; nil if none differs. It does not
+// compare what has a fingerprint.
+func Difference(c *adapters.Child, o *adapters.Observed, fields adapters.FieldPaths) []string {
+	annotation := func(key string) []string { return []string{"metadata", "annotations", key} }
+	switch {
+	case o.Replicas != c.Replicas:
+		return fields.Replicas
+	case o.Paused != c.Paused:
+		return fields.Paused
+	case o.NoPartition:
+		return fields.Strategy
+	case o.Partition != c.Partition && fields.Partition != nil:
+		return fields.Partition
+	case !c.HasPace(o.Pace):
+		return fields.Strategy
+	case RecordedPartition(o) != c.Partition: // if somebody else has set it to its desired value, that is not recorded
+		return annotation(v1alpha1.AnnotationPartition)
+	case Seeding(o) != c.Seeding:
+		return annotation(v1alpha1.AnnotationSeeding)
+	case o.Meta.Annotations[v1alpha1.AnnotationAsked] != c.Asked:
+		return annotation(v1alpha1.AnnotationAsked)
+	case RevisionOf(o) != c.Revision: // if admission changed it when it was written, managedFields say that it is ours
+		return annotation(v1alpha1.AnnotationRevision)
+	}
+	return nil
+}
+
 // LastAsked returns what was last asked of a child, nil if that is not recorded. The copy of the record outlives the child.
 func LastAsked(o *adapters.Observed, kept *v1alpha1.ChildRecord) *known.Asked {
 	if o != nil {

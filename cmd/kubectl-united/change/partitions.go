@@ -6,7 +6,6 @@ package change
 
 import (
 	"fmt"
-	"maps"
 	"strconv"
 	"strings"
 
@@ -137,14 +136,14 @@ func replicasOf(parent *v1alpha1.UnitedDeployment, subset string) int32 {
 	return 0
 }
 
-// Bound returns manualUpdate with partitions that are bound to the update revision. Partitions that are in effect for that revision
-// stay; those for another one do not come along, because they would open the zones of the last rollout.
-func Bound(parent *v1alpha1.UnitedDeployment, partitions []Partition) *v1alpha1.ManualUpdate {
-	update := parent.Status.UpdateRevision
-	after := &v1alpha1.ManualUpdate{Revision: update, Partitions: map[string]intstr.IntOrString{}}
-	if was := parent.Spec.UpdateStrategy.ManualUpdate; was != nil && (was.Revision == "" || was.Revision == update) {
-		after.DefaultPartition = was.DefaultPartition
-		maps.Copy(after.Partitions, was.Partitions)
+// With returns manualUpdate with other partitions.
+func With(was *v1alpha1.ManualUpdate, partitions []Partition) *v1alpha1.ManualUpdate {
+	after := &v1alpha1.ManualUpdate{}
+	if was != nil {
+		after = was.DeepCopy()
+	}
+	if after.Partitions == nil {
+		after.Partitions = map[string]intstr.IntOrString{}
 	}
 	for _, p := range partitions {
 		after.Partitions[p.Subset] = p.Value
@@ -152,21 +151,27 @@ func Bound(parent *v1alpha1.UnitedDeployment, partitions []Partition) *v1alpha1.
 	return after
 }
 
+// Bound returns manualUpdate with partitions that are bound to the update revision. Partitions that are in effect for that revision
+// stay; those for another one do not come along, because they would open the zones of the last rollout.
+func Bound(parent *v1alpha1.UnitedDeployment, partitions []Partition) *v1alpha1.ManualUpdate {
+	was, update := parent.Spec.UpdateStrategy.ManualUpdate, parent.Status.UpdateRevision
+	if was != nil && was.Revision != "" && was.Revision != update {
+		was = nil
+	}
+	after := With(was, partitions)
+	after.Revision = update
+	return after
+}
+
 // Hold returns manualUpdate with subsets held; all of them if none is named. It never binds.
 func Hold(parent *v1alpha1.UnitedDeployment, subsets []string) *v1alpha1.ManualUpdate {
-	after := &v1alpha1.ManualUpdate{}
-	if was := parent.Spec.UpdateStrategy.ManualUpdate; was != nil {
-		after = was.DeepCopy()
+	var held []Partition
+	for _, name := range subsets {
+		held = append(held, Partition{Subset: name, Value: everything})
 	}
+	after := With(parent.Spec.UpdateStrategy.ManualUpdate, held)
 	if len(subsets) == 0 {
 		after.Partitions, after.DefaultPartition = nil, &everything
-		return after
-	}
-	if after.Partitions == nil {
-		after.Partitions = map[string]intstr.IntOrString{}
-	}
-	for _, name := range subsets {
-		after.Partitions[name] = everything
 	}
 	return after
 }

@@ -5,15 +5,11 @@ package command
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/change"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/drive"
-	"github.com/unitedworkloads/united/controllers/united/percent"
 )
 
 // edits are changes of a UnitedDeployment, as flags.
@@ -37,10 +33,12 @@ func (e *edits) apply(parent *v1alpha1.UnitedDeployment) error {
 	if e.given("paused") {
 		parent.Spec.Paused = e.paused
 	}
-	for _, text := range e.partitions {
-		if err := setPartition(parent, text); err != nil {
+	if len(e.partitions) > 0 {
+		partitions, err := drive.ReadPartitions(parent, e.partitions, change.Set)
+		if err != nil {
 			return err
 		}
+		parent.Spec.UpdateStrategy.ManualUpdate = change.With(parent.Spec.UpdateStrategy.ManualUpdate, partitions)
 	}
 	if len(e.images) == 0 {
 		return nil
@@ -70,27 +68,4 @@ func imagesOf(args []string) (map[string]string, error) {
 		images[container] = image
 	}
 	return images, nil
-}
-
-func setPartition(parent *v1alpha1.UnitedDeployment, text string) error {
-	name, value, found := strings.Cut(text, "=")
-	partition := intstr.Parse(value)
-	if _, err := percent.Parse(partition); !found || err != nil {
-		return fmt.Errorf("--set-partition %s: it must be SUBSET=VALUE, with a number or a percentage", text)
-	}
-	names := drive.SubsetNames(parent)
-	strategy := &parent.Spec.UpdateStrategy
-	switch {
-	case !slices.Contains(names, name):
-		return fmt.Errorf("%s has no subset %s%s", parent.Name, name, drive.Suggestion(name, names))
-	case strategy.Type == v1alpha1.RollingUpdateStrategy:
-		return fmt.Errorf("%s has the strategy RollingUpdate, which moves the partitions by itself", parent.Name)
-	case strategy.ManualUpdate == nil:
-		strategy.ManualUpdate = &v1alpha1.ManualUpdate{}
-	}
-	if strategy.ManualUpdate.Partitions == nil {
-		strategy.ManualUpdate.Partitions = map[string]intstr.IntOrString{}
-	}
-	strategy.ManualUpdate.Partitions[name] = partition
-	return nil
 }

@@ -95,8 +95,9 @@ func TestEdits(t *testing.T) {
 		want string
 	}{
 		{edits{partitions: []string{"zona-a=0"}}, "did you mean zone-a?"},
-		{edits{partitions: []string{"zone-a"}}, "SUBSET=VALUE"},
-		{edits{partitions: []string{"zone-a=101%"}}, "SUBSET=VALUE"},
+		{edits{partitions: []string{"zone-a"}}, "write the partition, such as zone-a=0"},
+		{edits{partitions: []string{"zone-a=101%"}}, "a percentage from 0% to 100%"},
+		{edits{partitions: []string{"zone-a=1", "zone-a=0"}}, "zone-a is there twice"},
 		{edits{images: []string{"wep=x"}}, "no container wep; it has web"},
 		{edits{images: []string{"web"}}, "CONTAINER=IMAGE"},
 	} {

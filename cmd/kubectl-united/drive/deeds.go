@@ -106,16 +106,30 @@ func Retry(parent *v1alpha1.UnitedDeployment, now time.Time) (*Deed, error) {
 	return &Deed{What: "the checks of " + update + " are measured anew", Operations: []change.Operation{annotate(parent, v1alpha1.AnnotationRetry, value)}}, nil
 }
 
-// Partitions sets partitions of subsets, written SUBSET or SUBSET=VALUE, and binds them to the update revision. of reads a value.
+// Partitions sets partitions of subsets and binds them to the update revision; see ReadPartitions.
 func Partitions(parent *v1alpha1.UnitedDeployment, values []string, of func(parent *v1alpha1.UnitedDeployment, subset, value string) (change.Partition, error)) (*Deed, error) {
+	partitions, err := ReadPartitions(parent, values, of)
+	if err != nil {
+		return nil, err
+	}
+	var said []string
+	for _, p := range partitions {
+		said = append(said, p.Text)
+	}
+	return &Deed{
+		What: strings.Join(said, "; ") + ", of " + parent.Status.UpdateRevision, Notes: idle(parent, partitions),
+		Operations: []change.Operation{{Op: "add", Path: manualPath, Value: change.Bound(parent, partitions)}},
+	}, nil
+}
+
+// ReadPartitions reads partitions of subsets, written SUBSET or SUBSET=VALUE. of reads a value.
+func ReadPartitions(parent *v1alpha1.UnitedDeployment, values []string, of func(parent *v1alpha1.UnitedDeployment, subset, value string) (change.Partition, error)) (partitions []change.Partition, err error) {
 	if err := isManual(parent); err != nil {
 		return nil, err
 	}
 	if len(values) == 0 {
 		return nil, fmt.Errorf("which subsets? %s has %s", parent.Name, strings.Join(SubsetNames(parent), ", "))
 	}
-	var partitions []change.Partition
-	var said []string
 	for _, text := range values {
 		subset, value, _ := strings.Cut(text, "=")
 		if err := known(parent, subset); err != nil {
@@ -128,12 +142,9 @@ func Partitions(parent *v1alpha1.UnitedDeployment, values []string, of func(pare
 		if err != nil {
 			return nil, err
 		}
-		partitions, said = append(partitions, p), append(said, p.Text)
+		partitions = append(partitions, p)
 	}
-	return &Deed{
-		What: strings.Join(said, "; ") + ", of " + parent.Status.UpdateRevision, Notes: idle(parent, partitions),
-		Operations: []change.Operation{{Op: "add", Path: manualPath, Value: change.Bound(parent, partitions)}},
-	}, nil
+	return partitions, nil
 }
 
 // idle says why partitions release nothing, though they could.

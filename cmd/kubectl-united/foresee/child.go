@@ -100,7 +100,8 @@ func (f *future) carryOut(in *planner.Input, w *planner.Write) (result *planner.
 // apply writes a child, or, if it is as it should be, deletes the replicas of the plan.
 func (f *future) apply(in *planner.Input, w *planner.Write) (result *planner.Result, changed bool) {
 	c, to := f.children[w.Name], &w.Step.Child
-	same := c != nil && !c.differs(to)
+	// As in package writer. What a plan does not change is not compared.
+	same := c != nil && subset.Difference(to, &c.observed, in.Spec.Adapter.FieldPaths()) == nil
 	if same && c.checked && f.opts.Refused[w.Name] == "" {
 		return &planner.Result{WaitReason: w.Why}, c.delete(w.Deletes, f.world.Now)
 	}
@@ -129,17 +130,6 @@ func (f *future) refuse(text string) {
 	if !slices.Contains(f.refused, text) {
 		f.refused = append(f.refused, text)
 	}
-}
-
-// differs reports whether a child has to be written, as in package writer. What a plan does not change is not compared.
-func (c *child) differs(to *adapters.Child) bool {
-	o, record := &c.observed, adapters.Record(to)
-	for _, key := range []string{v1alpha1.AnnotationRevision, v1alpha1.AnnotationPartition, v1alpha1.AnnotationSeeding, v1alpha1.AnnotationAsked} {
-		if o.Meta.Annotations[key] != record[key] {
-			return true
-		}
-	}
-	return o.Replicas != to.Replicas || o.Paused != to.Paused || !to.HasPace(o.Pace)
 }
 
 // write replaces a child by a built one.

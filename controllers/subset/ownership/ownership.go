@@ -36,13 +36,16 @@ func (p Location) item(index int, element fieldpath.PathElement) Location {
 	return Location{fmt.Sprintf("%s[%d]", p.Text, index), append(p.Path[:len(p.Path):len(p.Path)], element)}
 }
 
-// FieldAt returns the location of a field of the object.
+// FieldAt returns the location of a field, label or annotation of the object.
 func FieldAt(names ...string) Location {
 	at := Location{}
 	for _, name := range names {
 		at = at.field(name)
 	}
 	at.Text = strings.TrimPrefix(at.Text, ".")
+	if len(names) == 3 && names[0] == "metadata" { // the keys have dots
+		at.Text = fmt.Sprintf("metadata.%s[%q]", names[1], names[2])
+	}
 	return at
 }
 
@@ -51,17 +54,11 @@ func AnnotationAt(key string) Location {
 	if key == "" {
 		return Location{}
 	}
-	at := FieldAt("metadata", "annotations", key)
-	at.Text = fmt.Sprintf("metadata.annotations[%q]", key)
-	return at
+	return FieldAt("metadata", "annotations", key)
 }
 
 // LabelAt returns the location of a label of the object.
-func LabelAt(key string) Location {
-	at := FieldAt("metadata", "labels", key)
-	at.Text = fmt.Sprintf("metadata.labels[%q]", key)
-	return at
-}
+func LabelAt(key string) Location { return FieldAt("metadata", "labels", key) }
 
 // Lost returns the location of a field that was applied and is no longer ours, because another manager changed or
 // removed it; none if all fields are still ours.

@@ -269,29 +269,10 @@ func (w *Writer) differs(u *unstructured.Unstructured, c *adapters.Child, curren
 
 // differsFrom is the part of differs that compares values.
 func (w *Writer) differsFrom(c *adapters.Child, fingerprint string, observed *adapters.Observed) ownership.Location {
-	fields := w.Adapter.FieldPaths()
-	switch {
-	case observed.Replicas != c.Replicas:
-		return ownership.FieldAt(fields.Replicas...)
-	case observed.Paused != c.Paused:
-		return ownership.FieldAt(fields.Paused...)
-	case observed.NoPartition:
-		return ownership.FieldAt(fields.Strategy...)
-	case observed.Partition != c.Partition && fields.Partition != nil:
-		return ownership.FieldAt(fields.Partition...)
-	case !c.HasPace(observed.Pace):
-		return ownership.FieldAt(fields.Strategy...)
-	case subset.RecordedPartition(observed) != c.Partition:
-		// If somebody else has set the partition to its desired value, that is not recorded.
-		return ownership.AnnotationAt(v1alpha1.AnnotationPartition)
-	case subset.Seeding(observed) != c.Seeding:
-		return ownership.AnnotationAt(v1alpha1.AnnotationSeeding)
-	case observed.Meta.Annotations[v1alpha1.AnnotationAsked] != c.Asked:
-		return ownership.AnnotationAt(v1alpha1.AnnotationAsked)
-	case subset.RevisionOf(observed) != c.Revision:
-		// If admission changed it when it was written, it is still ours according to managedFields.
-		return ownership.AnnotationAt(v1alpha1.AnnotationRevision)
-	case observed.Meta.Annotations[v1alpha1.AnnotationFingerprint] != fingerprint:
+	if path := subset.Difference(c, observed, w.Adapter.FieldPaths()); path != nil {
+		return ownership.FieldAt(path...)
+	}
+	if observed.Meta.Annotations[v1alpha1.AnnotationFingerprint] != fingerprint {
 		return ownership.AnnotationAt(v1alpha1.AnnotationFingerprint)
 	}
 	return ownership.Location{}
