@@ -119,7 +119,7 @@ func (e *Executor) RecordCurrent(ctx context.Context, in *planner.Input, p *plan
 
 // Truncate deletes the revisions, except the youngest ones, that neither the old nor the new status nor a child names.
 func (e *Executor) Truncate(ctx context.Context, in *planner.Input, results planner.Results, status *v1alpha1.UnitedDeploymentStatus) error {
-	inUse := in.InUseAfter(results)
+	inUse := in.After(results).InUse()
 	inUse[status.CurrentRevision], inUse[status.UpdateRevision] = true, true
 	for _, s := range status.Subsets {
 		inUse[s.CurrentRevision], inUse[s.UpdateRevision] = true, true

@@ -34,7 +34,9 @@ func factsOf(in *Input, p *Plan, sub *spec.Subset) known.Facts {
 	if protected := revision.ByName(in.Revisions, f.ProtectedRevision); protected != nil {
 		f.Proven = revision.SamePods(in.Update, protected, sub.Name, sub.Overlay)
 	}
-	f.Contested = in.IsContested(sub.Name)
+	// Somebody lowers its partition again and again, so it is kept as it is, which requires the revision that it has.
+	_, contested := in.Contested[sub.Name]
+	f.Contested = contested && observed != nil && revision.ByName(in.Revisions, f.Revision) != nil
 	f.Asked = subset.LastAsked(observed, in.RecordInStatus(sub.Name))
 	return f
 }
@@ -104,12 +106,4 @@ func knownRevision(in *Input, p *Plan, name string) string {
 		return subset.Credible(status.CurrentRevision, p.believedCurrent, status.ChildRecord)
 	}
 	return ""
-}
-
-// IsContested reports whether the child of a subset must be kept as it is, because somebody lowers its partition
-// again and again. This requires the revision that the child has.
-func (in *Input) IsContested(name string) bool {
-	_, contested := in.Contested[name]
-	observed := in.Observed(name)
-	return contested && observed != nil && revision.ByName(in.Revisions, subset.RevisionOf(observed)) != nil
 }

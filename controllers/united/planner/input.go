@@ -128,9 +128,6 @@ func AddNamed(inUse map[string]bool, record map[string]string) {
 	}
 }
 
-// InUseAfter is InUse with the results of a plan.
-func (in *Input) InUseAfter(results Results) map[string]bool { return in.After(results).InUse() }
-
 // currentRevision returns the revision that the whole parent ran last.
 func currentRevision(in *Input, p *Plan) string {
 	status := &in.Parent.Status

@@ -31,7 +31,10 @@ func planRemoved(in *Input, p *Plan) {
 	if in.LostSubsets() {
 		remove = subset.Step{Action: subset.ActionWait, Reason: "keeping its replicas, because spec.topology.subsets is empty"}
 	}
-	for _, name := range in.childrenToRemove() {
+	terminating := func(c *world.Child) bool { return c.Object.GetDeletionTimestamp() != nil }
+	for _, name := range in.ChildrenNotInSpec(func(c *world.Child) bool {
+		return !subset.WrittenLater(c.Observed, in.Parent.Generation) && !terminating(c)
+	}) {
 		plan(name, remove)
 	}
 	for _, name := range in.subsetsWithoutChild() {
@@ -42,21 +45,9 @@ func planRemoved(in *Input, p *Plan) {
 			plan(name, subset.Step{Action: subset.ActionHalt})
 		}
 	}
-	for _, name := range in.terminatingRemoved() {
+	for _, name := range in.ChildrenNotInSpec(terminating) { // it still exists because of a finalizer
 		plan(name, subset.Step{Action: subset.ActionWait, Reason: subset.DeletionReason(in.Children[name].Object)})
 	}
-}
-
-// childrenToRemove returns the subsets of the children that the spec no longer asks for.
-func (in *Input) childrenToRemove() []string {
-	return in.ChildrenNotInSpec(func(c *world.Child) bool {
-		return !subset.WrittenLater(c.Observed, in.Parent.Generation) && c.Object.GetDeletionTimestamp() == nil
-	})
-}
-
-// terminatingRemoved returns the removed subsets whose child was deleted and still exists, because of a finalizer.
-func (in *Input) terminatingRemoved() []string {
-	return in.ChildrenNotInSpec(func(c *world.Child) bool { return c.Object.GetDeletionTimestamp() != nil })
 }
 
 // subsetsWithoutChild returns the subsets that the status still has, but neither the spec nor a child.

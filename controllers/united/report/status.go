@@ -142,7 +142,7 @@ func subsetStatus(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, t *
 	}
 	if observed := in.Observed(s.Name); observed != nil {
 		status.Partition = observed.Partition
-		if in.IsContested(s.Name) { // it changes as fast as somebody lowers it
+		if s.Contested { // it changes as fast as somebody lowers it
 			status.Partition = max(status.Partition, subset.RecordedPartition(observed))
 		}
 		if recorded := in.Protected(s.Name, observed, s.ProtectedRevision, in.Parent.Generation); p.Initialized && recorded != "" && !s.MissedProtectedRevision {

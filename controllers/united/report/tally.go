@@ -112,7 +112,7 @@ func restoring(in *planner.Input, s *planner.SubsetPlan) bool {
 	switch a := s.Step.Action; {
 	case a == subset.ActionRemind, a == subset.ActionRelearn:
 		return true
-	case a == subset.ActionWait, in.IsContested(s.Name): // it continues after that
+	case a == subset.ActionWait, s.Contested: // it continues after that
 		was := world.SubsetStatus(&in.Parent.Status, s.Name)
 		return was != nil && was.Phase == v1alpha1.PhaseRestoring
 	}
