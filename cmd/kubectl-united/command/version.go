@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/drive"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
 )
@@ -39,7 +40,7 @@ func (o *options) version() *cobra.Command {
 			ctx, cancel := context.WithTimeout(cmd.Context(), lookTimeout)
 			defer cancel()
 			managers, unseen := o.managers(ctx)
-			v := view.VersionOf(build(), managers, unseen)
+			v := view.VersionOf(build(), managers, unseen, o.absent(ctx))
 			if output != "" {
 				return structured(o.Out, output, v, v.Plugin.Version)
 			}
@@ -109,6 +110,22 @@ func (o *options) managers(ctx context.Context) (managers []view.Manager, unseen
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return managers, ""
+}
+
+// absent says that the cluster does not have the kind; "" if it has, or if that cannot be seen.
+func (o *options) absent(ctx context.Context) string {
+	api, err := o.client()
+	if err != nil {
+		return ""
+	}
+	namespace, err := o.namespace()
+	if err != nil {
+		return ""
+	}
+	if err := api.List(ctx, &v1alpha1.UnitedDeploymentList{}, client.InNamespace(namespace), client.Limit(1)); drive.Unserved(err) {
+		return drive.Explained(err).Error()
+	}
+	return ""
 }
 
 func managerOf(d *appsv1.Deployment) view.Manager {

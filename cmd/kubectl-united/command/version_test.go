@@ -12,12 +12,15 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
 )
 
@@ -67,6 +70,30 @@ func TestManagers(t *testing.T) {
 			}
 			g.Expect(managers).To(ConsistOf(view.Manager{Namespace: tc.deployment.Namespace, Name: "united-manager",
 				Image: tc.deployment.Spec.Template.Spec.Containers[1].Image, Version: tc.want}))
+		})
+	}
+}
+
+// A manager without the kind is not installed, whatever its version.
+func TestAbsentKind(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err  error
+		want string
+	}{
+		"there":     {nil, ""},
+		"not there": {&meta.NoKindMatchError{GroupKind: v1alpha1.GroupVersion.WithKind("UnitedDeployment").GroupKind()}, "United is not installed"},
+		"not seen":  {apierrors.NewForbidden(schema.GroupResource{Resource: "uniteddeployments"}, "", errors.New("no")), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			kinds, err := scheme()
+			g.Expect(err).NotTo(HaveOccurred())
+			o := &options{config: genericclioptions.NewConfigFlags(false), api: interceptor.NewClient(fake.NewClientBuilder().WithScheme(kinds).Build(), interceptor.Funcs{
+				List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return tc.err },
+			})}
+			absent := o.absent(t.Context())
+			g.Expect(absent).To(HaveSuffix(tc.want))
+			g.Expect(absent == "").To(Equal(tc.want == ""))
 		})
 	}
 }

@@ -145,7 +145,7 @@ func Forbidden(err error) string {
 
 // Explained adds to an error of the API what to do about it.
 func Explained(err error) error {
-	if meta.IsNoMatchError(err) || Unserved(err) {
+	if Unserved(err) {
 		return errors.New("this cluster has no CustomResourceDefinition uniteddeployments.apps.united.dev: United is not installed")
 	}
 	return err
@@ -154,7 +154,7 @@ func Explained(err error) error {
 // Unserved reports whether the API server does not know the kind of an object that it was asked for. A mapper that has cached
 // what the server knew may not notice.
 func Unserved(err error) bool {
-	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // Suggestion names the nearest of the names.

@@ -13,7 +13,8 @@ import (
 type Version struct {
 	Plugin   Build     `json:"plugin"`
 	Managers []Manager `json:"managers"`
-	// Fit is yes if plugin and managers have the same minor version, no if they do not, and unknown. Why says why it is not yes.
+	// Fit is yes if plugin and managers have the same minor version, no if they do not or the cluster lacks the kind, and unknown. Why
+	// says why it is not yes.
 	Fit string `json:"fit"`
 	Why string `json:"why,omitempty"`
 }
@@ -41,11 +42,15 @@ const (
 	FitUnknown = "unknown"
 )
 
-// VersionOf compares the version of the plugin with those of the managers. unseen says why they could not be read; "" if they could.
-func VersionOf(plugin Build, managers []Manager, unseen string) *Version {
+// VersionOf compares the version of the plugin with those of the managers. unseen says why they could not be read, and absent that the
+// cluster lacks what both work with; "" if neither is so.
+func VersionOf(plugin Build, managers []Manager, unseen, absent string) *Version {
 	v := &Version{Plugin: plugin, Managers: managers, Fit: FitUnknown, Why: unseen}
 	own, known := minor(plugin.Version)
 	switch {
+	case absent != "":
+		v.Fit, v.Why = FitsNot, absent
+		return v
 	case unseen != "":
 		return v
 	case len(managers) == 0:

@@ -38,12 +38,21 @@ func TestVersionsFit(t *testing.T) {
 		"no rights":            {"v1.2.3", nil, "you have no right to list deployments", FitUnknown, "you have no right to list deployments"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := VersionOf(Build{Version: tc.plugin}, tc.managers, tc.unseen)
+			v := VersionOf(Build{Version: tc.plugin}, tc.managers, tc.unseen, "")
 			g := NewWithT(t)
 			g.Expect(v.Fit).To(Equal(tc.fit))
 			g.Expect(v.Why).To(ContainSubstring(tc.why))
 			g.Expect(v.Why == "").To(Equal(v.Fit == Fits))
 		})
+	}
+}
+
+func TestWithoutKindNothingFits(t *testing.T) {
+	for _, unseen := range []string{"", "you have no right to list deployments"} {
+		v := VersionOf(Build{Version: "v1.2.3"}, []Manager{{Version: "v1.2.3"}}, unseen, "it is not installed")
+		g := NewWithT(t)
+		g.Expect(v.Fit).To(Equal(FitsNot))
+		g.Expect(v.Why).To(Equal("it is not installed"))
 	}
 }
 

@@ -90,7 +90,8 @@ func exitCode(c *corev1.ContainerStatus) int32 {
 	return 0
 }
 
-// replicas looks at those that are not available. Those of a subset with the same finding are one finding.
+// replicas looks at those that are not available. Those of a subset with the same finding are one finding, and so are all that the
+// scheduler says the same of.
 func (q *inquiry) replicas() {
 	if q.in == nil {
 		return
@@ -124,12 +125,29 @@ func (q *inquiry) replicas() {
 				f.Subject += fmt.Sprintf(" and %d more of %s", n, s.Name)
 			}
 			q.explained[s.Name] = true
+			if f.Finding == v1alpha1.ReasonUnschedulable && q.saidOfOthers(f) {
+				continue
+			}
 			q.findings = append(q.findings, *f)
 			if f.Finding == v1alpha1.ReasonReplicaFailed && !q.coordinates() {
 				q.back(&q.findings[len(q.findings)-1], func(after *outlook) bool { return subsetPlan(after.Plan, s.Name).Proven })
 			}
 		}
 	}
+}
+
+// saidOfOthers adds a finding to one of another subset that differs at most in the time; false if there is none.
+func (q *inquiry) saidOfOthers(f *Finding) bool {
+	_, what, _ := strings.Cut(f.Detail, ": ")
+	for i := range q.findings {
+		other := &q.findings[i]
+		if _, said, _ := strings.Cut(other.Detail, ": "); other.Finding == f.Finding && said == what {
+			other.Subject += ", " + f.Subject
+			other.Detail = min(other.Detail, f.Detail) // since the earlier time
+			return true
+		}
+	}
+	return false
 }
 
 // replica says why a replica is not available.

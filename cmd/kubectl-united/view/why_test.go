@@ -223,6 +223,17 @@ told b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, w
 web does not move, because something is wrong: node node-1: it is not ready since then: Kubelet stopped posting node status.
 passing web-a-1 NotReady: not ready since then; it counts as failed from then on
 fault node node-1 NodeNotReady: it is not ready since then: Kubelet stopped posting node status.`},
+		{"no node has room for replicas of two subsets", func(s *scene) *scene {
+			for _, name := range []string{"web-a-0", "web-a-1", "web-b-1"} {
+				s.pod(name, func(p *corev1.Pod) {
+					p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+						Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available: 3 Insufficient cpu."}}
+				})
+			}
+			return s
+		}, `
+web does not move, because something is wrong: web-a-0 and 1 more of a, web-b-1: unschedulable since then: 0/3 nodes are available: 3 Insufficient cpu.
+fault web-a-0 and 1 more of a, web-b-1 Unschedulable: unschedulable since then: 0/3 nodes are available: 3 Insufficient cpu`},
 		{"a replica cannot be created", func(s *scene) *scene {
 			delete(s.API.Live.Pods, "web-a-1")
 			s.seen.Warnings = map[string]string{"web-a": "exceeded quota"}

@@ -148,6 +148,9 @@ func TestLifecycle(t *testing.T) {
 			e.Expect(said.Code).To(Equal(code), "%v", verb)
 			e.Expect(said.Err).To(Equal("error: this cluster has no CustomResourceDefinition uniteddeployments.apps.united.dev: United is not installed\n"), "%v", verb)
 		}
+		said, err := Shared.Cluster.Plugin(e.Ctx, work, cache, "version")
+		e.Expect(err).NotTo(HaveOccurred())
+		e.Expect(said.Out).To(ContainSubstring("Fit:     no: this cluster has no CustomResourceDefinition"), said.Err)
 	})
 }
 
