@@ -7,8 +7,8 @@
 // It decides on a partition P. Ordinals below P are protected: they are never moved to, re-created on, or created
 // on the update revision. Ordinals from P up to the subset's replicas R go to it. An integer is P itself, also if
 // it is greater than R. A percentage keeps a share of the subset's own replicas, P = ceil(p * R / 100). It is
-// computed again whenever the subset scales, so scaling down may release ordinals. "100%" is a hold: P is R at
-// every R.
+// computed again whenever the subset scales; under type Manual that releases nothing ([DesiredPartition.Scaled]).
+// "100%" is a hold: P is R at every R.
 //
 // [Manual] returns the partition that the user asks for, [Freeze] the partition while spec.paused is set, and
 // [Coordinate] the partitions of a coordinated rollout (type RollingUpdate).
@@ -95,11 +95,12 @@
 //
 // Deletions. Released broken replicas that are not updated are deleted. So are protected broken replicas of a
 // revision that nobody asks for (stray): they come back on the protected revision. A child that works in parallel
-// replaces released available replicas one at a time. From Kubernetes 1.37 on, it replaces none while as many of
-// its replicas as its own maxUnavailable are unavailable, including protected ones. United deletes what is
-// released beyond that ([Decision.Delete]), the highest first, while U is at most maxUnavailable. The replica that
-// the child's controller is about to take is left to it, and already counts as down. If U is too high, the subset
-// is barred, and the rollout may be Blocked.
+// replaces released available replicas one at a time. From Kubernetes 1.37 on (MaxUnavailableStatefulSet), it replaces
+// all that are unavailable, released and outdated at once, but no available one while as many of its replicas as its
+// own maxUnavailable are unavailable, including protected ones. United deletes what is released beyond that
+// ([Decision.Delete]), the highest first, while U is at most maxUnavailable. The replica that the child's controller is
+// about to take is left to it, and already counts as down. If U is too high, the subset is barred, and the rollout may
+// be Blocked.
 //
 // Taking back. Replicas that came up on the update revision without having been released (Unreleased) are deleted
 // before anything is released: unavailable ones at once, available ones as the ledger allows. Their subset

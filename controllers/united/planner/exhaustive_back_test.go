@@ -15,7 +15,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
-// Going back, as section 6 of docs/design.md has it: to the current revision, or to one of rollbackRevisions that were
+// Going back, as docs/design.md has it (coordination): to the current revision, or to one of rollbackRevisions that were
 // current before it; never to one that was not current, or that was left by the way back, until it was rolled out
 // through the steps again. What passes record on the revisions is written as execute.RecordCurrent says: after the
 // children, and before the status.

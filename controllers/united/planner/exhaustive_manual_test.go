@@ -15,7 +15,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// The rules of section 4 of docs/design.md about the type Manual, implemented once more and only from that: what
+// The rules of docs/design.md (percent and partitions) about the type Manual, implemented once more and only from that: what
 // scaling keeps, what a bound revision holds, and that undo ends.
 
 // smallAsked is what the user last asked of a subset.

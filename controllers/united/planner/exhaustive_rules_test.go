@@ -17,7 +17,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// The rules are those of section 6 of docs/design.md, and what section 5 says about protection and broken
+// The rules are those of docs/design.md, of coordination, and of controllers/subset about protection and broken
 // replicas, implemented once more and only from that. A pass is judged by what it had read, and not by what it
 // could not know.
 
