@@ -143,7 +143,7 @@ func (q *inquiry) later(state *v1alpha1.RolloutStatus) {
 	}
 	var names []string
 	for _, s := range q.plan.Subsets {
-		if !s.Removed && s.Decision.WaitReason == "" && !s.Proven && min(s.Decision.Partition, s.Desired) > min(planner.Floor(q.in, q.plan, s).Partition, s.Desired) {
+		if !s.Removed && s.Decision.WaitReason == "" && !s.Proven && min(s.Decision.Partition, s.Desired) > min(s.Floor.Partition, s.Desired) {
 			names = append(names, s.Name)
 		}
 	}
@@ -182,7 +182,7 @@ func (q *inquiry) holds() {
 		detail := field + " protects " + q.protects(names)
 		if len(names) == 1 && Asked(q.parent, names[0]) != "100%" && q.plan != nil {
 			// Scaling can protect more than the share.
-			detail += "; " + planner.Floor(q.in, q.plan, subsetPlan(q.plan, names[0])).Reason
+			detail += "; " + subsetPlan(q.plan, names[0]).Floor.Reason
 		}
 		f := q.add(Told, shorten(names, 3), v1alpha1.ReasonRolloutHeld, detail)
 		if q.releasable(names[0]) {
@@ -217,7 +217,7 @@ func (q *inquiry) held() (names []string) {
 		if s.Removed || s.Observed == nil || !q.plan.Initialized || s.Proven || q.status.Subsets[i].UpdatedReplicas >= s.Desired {
 			continue
 		}
-		if min(planner.Floor(q.in, q.plan, s).Partition, s.Decision.Partition, s.Desired) > 0 {
+		if min(s.Floor.Partition, s.Decision.Partition, s.Desired) > 0 {
 			names = append(names, s.Name)
 		}
 	}
@@ -240,7 +240,7 @@ func (q *inquiry) protects(names []string) string {
 		}
 		partition := s.Partition
 		if q.plan != nil { // what a coordinated rollout protects for now is another matter
-			partition = planner.Floor(q.in, q.plan, subsetPlan(q.plan, s.Name)).Partition
+			partition = subsetPlan(q.plan, s.Name).Floor.Partition
 		}
 		protected, all = protected+min(partition, s.DesiredReplicas), all+s.DesiredReplicas
 	}

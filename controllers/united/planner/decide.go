@@ -14,6 +14,11 @@ import (
 // user asks for in each.
 func decide(in *Input, p *Plan) {
 	defer unbound(in, p)
+	for _, s := range p.Subsets {
+		if !s.Removed {
+			s.Floor = floorOf(in, p, s)
+		}
+	}
 	if in.Coordinates() && p.Initialized {
 		coordinate(in, p)
 		for _, s := range p.Subsets {
@@ -23,9 +28,8 @@ func decide(in *Input, p *Plan) {
 	}
 	for _, s := range p.Subsets {
 		if !s.Removed {
-			asked := Floor(in, p, s)
-			s.Decision = coordination.Decision{Replicas: s.Desired, DesiredPartition: desiredPartition(in, p, s, asked)}
-			s.recordAsked(in, asked)
+			s.Decision = coordination.Decision{Replicas: s.Desired, DesiredPartition: desiredPartition(in, p, s, s.Floor)}
+			s.recordAsked(in, s.Floor)
 			if in.Coordinates() && in.Whole() {
 				s.Decision.Pace = coordination.RestingPace(s.Observed)
 			}
@@ -67,8 +71,8 @@ func desiredPartition(in *Input, p *Plan, s *SubsetPlan, asked coordination.Desi
 	return coordination.FreezeChild(asked, s.Observed, ptr.Deref(s.Recorded, 0), s.Desired, in.pause())
 }
 
-// Floor returns the partition that the user asks for, regardless of what a coordinated rollout does now.
-func Floor(in *Input, p *Plan, s *SubsetPlan) coordination.DesiredPartition {
+// floorOf returns the partition that the user asks for, regardless of what a coordinated rollout does now.
+func floorOf(in *Input, p *Plan, s *SubsetPlan) coordination.DesiredPartition {
 	strategy, update := &in.Parent.Spec.UpdateStrategy, ""
 	if p.Initialized {
 		update = in.Update.Name

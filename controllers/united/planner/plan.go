@@ -66,6 +66,8 @@ type SubsetPlan struct {
 	Cap *v1alpha1.SubsetCap
 	// Reserved is how many of Desired have no node, and are kept in addition to the replicas of the parent.
 	Reserved int32
+	// Floor is the partition that the user asks for, regardless of what a coordinated rollout does now.
+	Floor coordination.DesiredPartition
 	// Decision is the goal for the child, regardless of who moves the partitions: the number of replicas, which is
 	// greater while a coordinated scale-down waits, and the partition. Step is the next write towards it, and
 	// Deletes are the replicas in Delete that may be deleted now.

@@ -207,7 +207,7 @@ func phaseOf(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, observed
 		return v1alpha1.PhaseComplete, ""
 	case in.Paused():
 		return v1alpha1.PhasePaused, s.Decision.Reason
-	case p.Rollout != nil && p.Rollout.State.Message != "" && s.Decision.Partition > planner.Floor(in, p, s).Partition:
+	case p.Rollout != nil && p.Rollout.State.Message != "" && s.Decision.Partition > s.Floor.Partition:
 		return v1alpha1.PhaseHeld, p.Rollout.State.Message
 	}
 	return v1alpha1.PhaseHeld, s.Decision.Reason + whoChooses(in, s) + heldElsewhere(in, s, observed, onUpdate)
