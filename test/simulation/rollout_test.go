@@ -72,6 +72,8 @@ type drive struct {
 	calm   bool
 	// manual: the user never asks for a coordinated rollout.
 	manual bool
+	// each is called after each step, unless it is nil.
+	each func()
 }
 
 // play lets things happen to parents of one cluster, and then lets all of them finish.
@@ -95,6 +97,9 @@ func play(t *rapid.T, all ...*drive) {
 			d.user()
 		} else {
 			d.cluster()
+		}
+		if d.each != nil {
+			d.each()
 		}
 	}
 	cluster.Quiet()
