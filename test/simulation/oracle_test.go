@@ -337,6 +337,10 @@ func TestTheOracleConvicts(t *testing.T) {
 		{"I5 by force, after what is ahead has failed", inOrder, func(c *court) {
 			c.partition("a", 0).come(8).fails("a-1").fails("a-0").forces().partition("b", 1)
 		}, ""},
+		{"released by a pass for which an event may have been gathered", plain, func(c *court) {
+			c.Oracle.gathers = true
+			c.partition("a", 1)
+		}, "the event may have waited for others"},
 		{"released while paused", plain, func(c *court) {
 			c.spec(func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Paused = true }).partition("a", 1)
 		}, "is released while paused"},
