@@ -77,6 +77,7 @@ status:
     forced: true
     promoted: true
     retried: a1b2c3d4
+    rejectedRevision: web-2
     checks: [{name: c, state: Failed, message: m, sinceTime: "2026-01-01T00:00:00Z", failingTime: "2026-01-01T00:00:00Z", run: job/x, step: 1, key: a1b2c3d4}]
     approvalKey: k
   subsets:
@@ -106,7 +107,7 @@ func variants() [][]any {
 		{
 			`{type: Adaptive, adaptive: {rescheduleAfterSeconds: 30, retryAfterSeconds: 300, reserveUnschedulablePods: true}}`,
 			"minReplicas: 1\n      maxReplicas: 50%",
-			`{type: RollingUpdate, rollingUpdate: {partition: 0, maxUnavailable: 1, maxUnavailablePerSubset: 1, maxSkew: 5%, maxSkewSubsets: [a], rollbackRevisions: 2, order: Parallel, steps: [{subsets: [a], partition: 1, pause: {duration: 1m}}], checks: [{name: c, objectCondition: {apiVersion: a.io/v1, kind: Kind, name: x, type: Healthy, status: "True"}}, {name: d, prometheus: {server: s, query: "${pods}", min: "0", max: "1", maxRatio: "2", interval: 30s, failureLimit: 2, noData: Hold}}, {name: e, job: {template: {}}}, {name: f, analysis: {templateName: t, clusterScope: true, args: [{name: a, value: b}]}}]}}`,
+			`{type: RollingUpdate, rollingUpdate: {partition: 0, maxUnavailable: 1, maxUnavailablePerSubset: 1, maxSkew: 5%, maxSkewSubsets: [a], rollbackRevisions: 2, onFailure: Rollback, order: Parallel, steps: [{subsets: [a], partition: 1, pause: {duration: 1m}}], checks: [{name: c, objectCondition: {apiVersion: a.io/v1, kind: Kind, name: x, type: Healthy, status: "True"}}, {name: d, prometheus: {server: s, query: "${pods}", min: "0", max: "1", maxRatio: "2", interval: 30s, failureLimit: 2, noData: Hold}}, {name: e, job: {template: {}}}, {name: f, analysis: {templateName: t, clusterScope: true, args: [{name: a, value: b}]}}]}}`,
 		},
 		{
 			"{type: Fixed}\n    colocation: {topologyKey: kubernetes.io/hostname, ratios: {a: 2, b: 1}, order: Sequential, exclusive: true, timeoutSeconds: 60}",

@@ -97,7 +97,7 @@ status:
   lastProgressTime: "2026-01-01T00:00:00Z"
   pausedTime: "2026-01-01T00:00:00Z"
   resumedTime: "2026-01-01T00:00:00Z"
-  rollout: {retried: k, checks: [{name: mysql, state: Met, message: m, sinceTime: "2026-01-01T00:00:00Z", failingTime: "2026-01-01T00:00:00Z", run: job/x, step: 0, key: k}],
+  rollout: {retried: k, rejectedRevision: web-2, checks: [{name: mysql, state: Met, message: m, sinceTime: "2026-01-01T00:00:00Z", failingTime: "2026-01-01T00:00:00Z", run: job/x, step: 0, key: k}],
     revision: web-2, phase: Paused, message: m, step: 0, stepKey: k, startTime: "2026-01-01T00:00:00Z", reachedTime: "2026-01-01T00:00:00Z",
     soakedSeconds: 1, lastProgressTime: "2026-01-01T00:00:00Z", forced: true, promoted: true, approvalKey: k}
   subsets: [{name: a, workload: web-a, desiredReplicas: 1, replicas: 1, readyReplicas: 1, availableReplicas: 1, updatedReplicas: 1, updatedReadyReplicas: 1,
@@ -114,7 +114,7 @@ spec:
   selector: {matchLabels: {app: web}}
   template: {statefulSetTemplate: {metadata: {labels: {app: web}}, spec: {serviceName: web, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: v1}]}}}}}
   topology: {subsets: [{name: a, minReplicas: 1, maxReplicas: "50%"}, {name: b}], scheduleStrategy: {type: Adaptive, adaptive: {rescheduleAfterSeconds: 30, retryAfterSeconds: 300, reserveUnschedulablePods: false}}}
-  updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 1, maxUnavailable: 1, maxUnavailablePerSubset: 1, maxSkew: "10%", maxSkewSubsets: [a], rollbackRevisions: 2, order: Parallel,
+  updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 1, maxUnavailable: 1, maxUnavailablePerSubset: 1, maxSkew: "10%", maxSkewSubsets: [a], rollbackRevisions: 2, onFailure: Rollback, order: Parallel,
     checks: [{name: mysql, objectCondition: {apiVersion: moco.cybozu.com/v1beta2, kind: MySQLCluster, name: shop, type: Healthy, status: "True"}},
       {name: errors, prometheus: {server: default, query: 'sum(rate(errors{pod=~"${pods}"}[2m]))', min: "0", max: "0.01", maxRatio: "1.2", interval: 30s, failureLimit: 2, noData: Hold}},
       {name: smoke, job: {template: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: smoke, image: curl}]}}}}}},

@@ -97,10 +97,14 @@ const AnnotationCurrent = "united.dev/current"
 // AnnotationLeft on a ControllerRevision says that its parent was on the way back from it, and that
 // it was not rolled out again since: going to it is no way back. The value has "forced", "promoted"
 // and "retried", with commas between them, if the annotations united.dev/force-update,
-// united.dev/promote and united.dev/retry named it then, and still do, so that they are spent; else
-// "true". If it begins with "forward", the parent went on from it to another one, and only that
+// united.dev/promote and united.dev/retry named it then, so that they are spent; the first two only
+// as long as they still do. Else it is "true". If it begins with "forward", the parent went on from it to another one, and only that
 // matters which is spent.
 const AnnotationLeft = "united.dev/left"
+
+// AnnotationRejected on a ControllerRevision says that it failed with onFailure Rollback, and how: it
+// is not rolled out until the annotation united.dev/retry asks for it.
+const AnnotationRejected = "united.dev/rejected"
 
 // Annotations that a user sets on a UnitedDeployment of type RollingUpdate.
 const (
@@ -116,7 +120,8 @@ const (
 	AnnotationPromote = "united.dev/promote"
 
 	// AnnotationRetry, set to status.updateRevision, or to that with a slash and any text, measures the checks
-	// of the rollout to that revision anew. Each value has that effect once.
+	// of the rollout to that revision anew, and rolls it out once more if it was rejected. Each value has that
+	// effect once.
 	AnnotationRetry = "united.dev/retry"
 )
 

@@ -99,6 +99,9 @@ const (
 	// ReasonCheckFailed: Type RollingUpdate: a check has not been met for progressDeadlineSeconds,
 	// although replicas are released. No more are, in any subset, until it is met.
 	ReasonCheckFailed = "CheckFailed"
+	// ReasonRevisionRejected: Type RollingUpdate, onFailure Rollback: the update revision failed, and all
+	// replicas go back to the current one, or have gone. It is not rolled out again by itself.
+	ReasonRevisionRejected = "RevisionRejected"
 	// ReasonStepPaused: Type RollingUpdate: a step is reached, and its timed pause is running.
 	ReasonStepPaused = "StepPaused"
 	// ReasonAwaitingApproval: Type RollingUpdate: a step is reached, and waits for approval.

@@ -105,7 +105,8 @@ const (
 // RolloutStatus is the state of a coordinated rollout. After a restart, the controller
 // continues from it.
 type RolloutStatus struct {
-	// revision is the update revision that this belongs to.
+	// revision is the revision that this rolls out: the update revision, or, while that is rejected,
+	// the current one.
 	// +kubebuilder:validation:MinLength=1
 	// +required
 	Revision string `json:"revision,omitempty"`
@@ -175,6 +176,12 @@ type RolloutStatus struct {
 	// this rollout.
 	// +optional
 	Retried string `json:"retried,omitempty"`
+
+	// rejectedRevision is the update revision while it is rejected (onFailure: Rollback): it failed,
+	// and the rollout is on the way back from it, or has ended there. The annotation united.dev/retry
+	// rolls it out once more.
+	// +optional
+	RejectedRevision string `json:"rejectedRevision,omitempty"`
 }
 
 // CheckState is the result of a check in one word.

@@ -607,7 +607,27 @@ type RollingUpdate struct {
 	// +listMapKey=name
 	// +optional
 	Checks []RolloutCheck `json:"checks,omitempty"`
+
+	// onFailure is what happens when the update revision fails, that is, when a check has failed, or
+	// an updated replica has failed for good: Hold releases no more. Rollback rejects the revision: all
+	// replicas go back to the current revision, and the rejected one is rolled out again only when the
+	// annotation united.dev/retry asks for it. A revision stays rejected if you change this field.
+	// +default="Hold"
+	// +optional
+	OnFailure FailurePolicy `json:"onFailure,omitempty"`
 }
+
+// FailurePolicy is what happens when the update revision fails.
+// +kubebuilder:validation:Enum=Hold;Rollback
+type FailurePolicy string
+
+// What happens when the update revision fails.
+const (
+	// HoldOnFailure: no more replicas are released.
+	HoldOnFailure FailurePolicy = "Hold"
+	// RollbackOnFailure: the revision is rejected, and all replicas go back to the current one.
+	RollbackOnFailure FailurePolicy = "Rollback"
+)
 
 // RolloutOrder says whether the subsets update at the same pace or one after the
 // other.

@@ -285,7 +285,7 @@ func (f *future) keepRevision(in *planner.Input) (*planner.Input, error) {
 		object := r.Object.DeepCopy()
 		annotation, amended := r.Amend(living)
 		amended = amended && inUse[r.Name]
-		fronted := r.Name == in.Update.Name && r.Name != in.Parent.Status.UpdateRevision && r.Number != revision.NextNumber(kept)-1
+		fronted := r.Name == in.Asked().Name && r.Name != in.Parent.Status.UpdateRevision && r.Number != revision.NextNumber(kept)-1
 		if object.UID != "" && !amended && !fronted {
 			continue
 		}
@@ -304,23 +304,28 @@ func (f *future) keepRevision(in *planner.Input) (*planner.Input, error) {
 		}
 		kept[i] = parsed
 	}
-	return in.WithRevisions(kept, revision.ByName(kept, in.Update.Name)), nil
+	return in.WithRevisions(kept, revision.ByName(kept, in.Asked().Name)), nil
 }
 
 // recordCurrent records on a revision that it has become the current one, or is left, as in Executor.RecordCurrent.
 func (f *future) recordCurrent(in *planner.Input, p *planner.Plan, status *v1alpha1.UnitedDeploymentStatus) (recorded bool, err error) {
-	r, value := in.UnrecordedLeft(p)
-	key := v1alpha1.AnnotationLeft
+	record := map[string]string{}
+	r, left := in.UnrecordedLeft(p)
+	if rejection := in.UnrecordedRejection(p); rejection != nil {
+		r, left, record[v1alpha1.AnnotationRejected] = rejection.Revision, rejection.Left, rejection.Why
+	}
+	record[v1alpha1.AnnotationLeft] = left
 	if r == nil {
 		var last int64
 		if r, last = report.Unrecorded(in, p, status); r == nil {
 			return false, nil
 		}
-		key, value = v1alpha1.AnnotationCurrent, revision.CurrentRecord(in.Parent.UID, last)
+		record[v1alpha1.AnnotationRejected], record[v1alpha1.AnnotationCurrent] = "", revision.CurrentRecord(in.Parent.UID, last)
 	}
 	object := r.Object.DeepCopy()
-	delete(object.Annotations, v1alpha1.AnnotationLeft)
-	setAnnotation(object, key, value)
+	for key, value := range record {
+		setAnnotation(object, key, value)
+	}
 	parsed, err := revision.Parse(object)
 	if err != nil {
 		return false, err

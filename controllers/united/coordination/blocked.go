@@ -37,14 +37,19 @@ func (f *nameList) list(of string) string {
 }
 
 func (c *coordinator) failedMessage() string {
+	if c.goingBack {
+		return c.failedReplicas() + " failed; all other replicas go back"
+	}
+	return c.failedReplicas() + " failed; no more replicas are released: fix the template, or go back"
+}
+
+// failedReplicas describes the failed replicas.
+func (c *coordinator) failedReplicas() string {
 	var failed nameList
 	for _, r := range c.failed {
 		failed.add(r.Describe)
 	}
-	if c.goingBack {
-		return failed.list("") + " failed; all other replicas go back"
-	}
-	return failed.list("") + " failed; no more replicas are released: fix the template, or go back"
+	return failed.list("")
 }
 
 // raisingHelps reports whether a subset that is not waiting for its turn could continue if maxUnavailable, or the

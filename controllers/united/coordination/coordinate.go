@@ -82,6 +82,8 @@ type Plan struct {
 	Stalled bool
 	// Unfinished: checks or pauses have not let the rollout end, so its revision is not the current one, whatever the replicas run.
 	Unfinished bool
+	// Failure is why the update revision has failed for good; "" if it has not.
+	Failure string
 	// Asks are what is to be observed of the checks from now on. Start are those of them whose Job or AnalysisRun is to be created,
 	// and Stop the Jobs and AnalysisRuns that nobody waits for any more, as in known.CheckAsk.Run.
 	Asks, Start []known.CheckAsk
@@ -289,7 +291,7 @@ func (c *coordinator) plan() Plan {
 		stands = c.state.Phase == v1alpha1.RolloutCheckFailed
 		c.answer(stands && !NamesRevision(c.Retry, c.Update), v1alpha1.AnnotationRetry, c.Retry)
 	}
-	p := Plan{State: c.state, Stalled: c.stalled, Wake: c.requeue}
+	p := Plan{State: c.state, Stalled: c.stalled, Failure: c.failure(), Wake: c.requeue}
 	c.observed(&p)
 	p.Unfinished = (c.checksBind() && !c.rules.forced || c.pauses(0)) && (!c.onRecord() || c.state.Phase != v1alpha1.RolloutDone)
 	for _, v := range c.states {

@@ -37,7 +37,7 @@ func (e *Executor) KeepRevision(ctx context.Context, in *planner.Input, p *plann
 		revisions := e.store(in.Parent)
 		revisions.Confirm = func(ctx context.Context) error { return e.confirmSpec(ctx, in.Parent) }
 		kept := in.Kept()
-		update, err := revisions.Ensure(ctx, in.Parent, world.OwnerOf(in.Parent), kept, in.Spec.Content(), in.Update)
+		update, err := revisions.Ensure(ctx, in.Parent, world.OwnerOf(in.Parent), kept, in.Spec.Content(), in.Asked())
 		if err != nil {
 			return asStaleRevision(err)
 		}
@@ -98,9 +98,16 @@ func (e *Executor) confirmSpec(ctx context.Context, parent *v1alpha1.UnitedDeplo
 	return nil
 }
 
-// RecordCurrent records on a revision that it has become the current one, or that the rollout is on the way back from it.
+// RecordCurrent records on a revision that it has become the current one, that the rollout is on the way back from it, or that
+// it is rejected.
 // The status may have it only after that.
 func (e *Executor) RecordCurrent(ctx context.Context, in *planner.Input, p *planner.Plan, status *v1alpha1.UnitedDeploymentStatus) error {
+	if r := in.UnrecordedRejection(p); r != nil {
+		if err := asStaleRevision(e.store(in.Parent).RecordRejected(ctx, r.Revision, r.Left, r.Why)); err != nil {
+			return err
+		}
+		return e.spacing(in.Parent).errIfOverridden(currentRecordOf(r.Name))
+	}
 	if left, value := in.UnrecordedLeft(p); left != nil {
 		if err := asStaleRevision(e.store(in.Parent).RecordLeft(ctx, left, value)); err != nil {
 			return err

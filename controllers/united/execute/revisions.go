@@ -133,7 +133,7 @@ func identity(cr *appsv1.ControllerRevision) revisionRecord {
 
 // currentRecord returns the record that the revision was the current one.
 func currentRecord(cr *appsv1.ControllerRevision) revisionRecord {
-	return revisionRecord{annotationOf(cr, v1alpha1.AnnotationCurrent), annotationOf(cr, v1alpha1.AnnotationLeft)}
+	return revisionRecord{annotationOf(cr, v1alpha1.AnnotationCurrent), annotationOf(cr, v1alpha1.AnnotationLeft), annotationOf(cr, v1alpha1.AnnotationRejected)}
 }
 
 func annotationOf(cr *appsv1.ControllerRevision, key string) recordedField {

@@ -45,18 +45,19 @@ func (in *Input) goesBack(current string) bool {
 func (in *Input) UnrecordedLeft(p *Plan) (*revision.Revision, string) {
 	current, last := revision.ByName(in.Kept(), p.CurrentRevision), revision.ByName(in.Kept(), in.Parent.Status.UpdateRevision)
 	if p.Rollout != nil && p.GoesBack && current != nil && current.Name != in.Update.Name && !current.WentBack() {
-		return current, cmp.Or(in.leftRecord(current.Name, ""), "true")
+		return current, cmp.Or(in.leftRecord(current, ""), "true")
 	}
-	if last != nil && last.Name != in.Update.Name {
-		if record := leftAs(last, in.leftRecord(last.Name, "")); record != last.Left() {
+	asked := in.Asked()
+	if last != nil && last.Name != asked.Name {
+		if record := leftAs(last, in.leftRecord(last, "")); record != last.Left() {
 			return last, record
 		}
 	}
-	if in.Update.Left() == "" || revision.ByName(in.Kept(), in.Update.Name) == nil {
+	if asked.Left() == "" || revision.ByName(in.Kept(), asked.Name) == nil {
 		return nil, ""
 	}
-	if record := leftAs(in.Update, in.leftRecord(in.Update.Name, in.Update.Left())); record != in.Update.Left() {
-		return in.Update, record
+	if record := leftAs(asked, in.leftRecord(asked, asked.Left())); record != asked.Left() {
+		return asked, record
 	}
 	return nil, ""
 }
@@ -75,8 +76,10 @@ func leftAs(r *revision.Revision, spent string) string {
 
 // spendable are the annotations that are spent when their revision is left, and how the record says so.
 var spendable = []struct{ annotation, record string }{
-	{v1alpha1.AnnotationForceUpdate, "forced"}, {v1alpha1.AnnotationPromote, "promoted"}, {v1alpha1.AnnotationRetry, "retried"},
+	{v1alpha1.AnnotationForceUpdate, "forced"}, {v1alpha1.AnnotationPromote, "promoted"}, {v1alpha1.AnnotationRetry, recordRetried},
 }
+
+const recordRetried = "retried"
 
 // spent returns how the record says that a value of an annotation is spent; "" if the value is not for the revision. Retry
 // has several values for one revision, which are spent one by one.
@@ -90,27 +93,40 @@ func spent(annotation, record, value, revision string) string {
 	return ""
 }
 
+// maxRetried is how many values of the annotation united.dev/retry are remembered of a revision.
+const maxRetried = 20
+
 // leftRecord returns which annotations are spent, of a revision that is left: those that name it, of those that were spent, if
-// anything was recorded before, and otherwise of all; "" if there is none.
-func (in *Input) leftRecord(name, was string) string {
-	var all []string
-	for _, s := range spendable {
-		record := spent(s.annotation, s.record, in.Parent.Annotations[s.annotation], name)
-		if record != "" && (was == "" || isSpent(was, record)) {
-			all = append(all, record)
+// anything was recorded before, and otherwise of all; "" if there is none. A value of retry stays spent when it is removed.
+func (in *Input) leftRecord(r *revision.Revision, was string) string {
+	var all, retried []string
+	for entry := range strings.SplitSeq(r.Left(), ",") {
+		if strings.HasPrefix(entry, recordRetried) {
+			retried = append(retried, entry)
 		}
 	}
-	return strings.Join(all, ",")
+	for _, s := range spendable {
+		record := spent(s.annotation, s.record, in.Parent.Annotations[s.annotation], r.Name)
+		switch {
+		case record == "" || was != "" && !isSpent(was, record):
+		case s.annotation != v1alpha1.AnnotationRetry:
+			all = append(all, record)
+		case !slices.Contains(retried, record):
+			retried = append(retried, record)
+		}
+	}
+	return strings.Join(append(all, retried[max(0, len(retried)-maxRetried):]...), ",")
 }
 
 func isSpent(left, record string) bool {
 	return record != "" && slices.Contains(strings.Split(left, ","), record)
 }
 
-// unspent returns the value of an annotation that moves a rollout; "" if it is spent.
+// unspent returns the value of an annotation that moves a rollout; "" if it is spent, or is for a rejected revision, of which
+// its rejection says what would move it.
 func (in *Input) unspent(annotation string) string {
 	value := in.Parent.Annotations[annotation]
-	if Spent(in.Update.Left(), annotation, value, in.Update.Name) {
+	if in.Rejected != nil && coordination.NamesRevision(value, in.Rejected.Name) || Spent(in.Update.Left(), annotation, value, in.Update.Name) {
 		return ""
 	}
 	return value

@@ -20,8 +20,10 @@ import (
 type Input struct {
 	world.World
 	// Update is the revision that the spec asks for; Revisions has it too. While that cannot be stored, it is the last
-	// stored one that the spec asked for.
+	// stored one that the spec asked for, and while that is rejected, the current one.
 	Update *revision.Revision
+	// Rejected is the revision that the spec asks for while it is rejected; nil if it is not.
+	Rejected *revision.Revision
 	// Unkept is why the revision that the spec asks for cannot be stored; nil if it is. Until then it is not
 	// applied, but everything else continues.
 	Unkept *subset.Failure
@@ -37,6 +39,8 @@ func (in *Input) pauseReason() string {
 		return "the rollout is paused (spec.paused)"
 	case in.Unkept != nil:
 		return "the rollout is frozen: " + in.Unkept.Message
+	case in.stranded():
+		return "the rollout is frozen: " + in.Rejected.Name + " is rejected, and no revision is proven to go back to"
 	}
 	return ""
 }
@@ -73,10 +77,11 @@ func (in *Input) WithUpdateRevision() (*Input, error) {
 	return in.WithRevisions(append(slices.Clone(in.Revisions), update), update), nil
 }
 
-// WithRevisions returns the input with these revisions, which include the update revision.
-func (in *Input) WithRevisions(kept []*revision.Revision, update *revision.Revision) *Input {
+// WithRevisions returns the input with these revisions, which include the one that the spec asks for.
+func (in *Input) WithRevisions(kept []*revision.Revision, asked *revision.Revision) *Input {
 	out := *in
-	out.Revisions, out.Update = kept, update
+	out.Revisions, out.Update = kept, asked
+	out.insteadOfRejected()
 	return &out
 }
 
@@ -86,8 +91,8 @@ func (in *Input) WithRevisions(kept []*revision.Revision, update *revision.Revis
 // used.
 func (in *Input) WithoutUpdate(unkept *subset.Failure) *Input {
 	status, kept := &in.Parent.Status, in.Kept()
-	if status.UpdateRevision != "" && in.Update.Name == status.UpdateRevision && revision.ByName(kept, in.Update.Name) == nil {
-		kept = append(kept, in.Update)
+	if asked := in.Asked(); status.UpdateRevision != "" && asked.Name == status.UpdateRevision && revision.ByName(kept, asked.Name) == nil {
+		kept = append(kept, asked)
 	}
 	last := cmp.Or(revision.ByName(kept, status.UpdateRevision), revision.ByName(kept, status.CurrentRevision))
 	if last == nil {
@@ -105,8 +110,9 @@ func (in *Input) InUse() map[string]bool {
 		in.Parent.Status.UpdateRevision:  true,
 	}
 	if in.Update != nil {
-		inUse[in.Update.Name] = true
+		inUse[in.Update.Name], inUse[in.Asked().Name] = true, true
 	}
+	inUse[in.lastRejected()] = true // or a manifest with it would roll it out again
 	for _, r := range in.ranBefore(in.Parent.Status.CurrentRevision) {
 		inUse[r.Name] = true
 	}
@@ -132,6 +138,8 @@ func AddNamed(inUse map[string]bool, record map[string]string) {
 func currentRevision(in *Input, p *Plan) string {
 	status := &in.Parent.Status
 	switch {
+	case in.Rejected != nil && !in.stranded():
+		return in.Update.Name
 	case !p.Initialized && (!in.Paused() || status.CurrentRevision == ""):
 		return in.Update.Name
 	case in.finishedOn(status.UpdateRevision) && in.endedOn(status.Rollout, status.UpdateRevision):
@@ -194,6 +202,8 @@ func (in *Input) finishedOn(name string) bool {
 // endedOn reports whether the checks and pauses of a rollout to a revision have let it end, or it had none.
 func (in *Input) endedOn(rollout *v1alpha1.RolloutStatus, name string) bool {
 	switch {
+	case rollout != nil && in.isRejectedBy(rollout, name):
+		return false
 	case rollout == nil || rollout.Revision != name || rollout.Phase == v1alpha1.RolloutDone:
 		return true
 	case rollout.Phase == v1alpha1.RolloutAwaitingApproval, rollout.Phase == v1alpha1.RolloutPaused:

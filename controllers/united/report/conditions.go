@@ -141,6 +141,9 @@ func readiness(in *planner.Input, p *planner.Plan, tallies []*tally, status *v1a
 	if in.LostSubsets() {
 		return false, v1alpha1.ReasonNoSubsets, noSubsets(in)
 	}
+	if in.Rejected != nil {
+		return false, v1alpha1.ReasonRevisionRejected, rejectedMessage(in, tallies, status)
+	}
 	rollout := ptr.Deref(status.Rollout, v1alpha1.RolloutStatus{})
 	phase := meaningOf(status.Rollout, in.Parent.Spec.Paused)
 	switch {
@@ -295,6 +298,9 @@ func stalledBy(in *planner.Input, p *planner.Plan, status *v1alpha1.UnitedDeploy
 		if t.failure != nil && t.failure.Stalled {
 			return t.failure.Reason, shorten(said, "; ")
 		}
+	}
+	if in.Rejected != nil {
+		return v1alpha1.ReasonRevisionRejected, rejectedMessage(in, tallies, status)
 	}
 	if p.Rollout != nil && p.Rollout.Stalled {
 		return cmp.Or(meaningOf(status.Rollout, false).failureReason, v1alpha1.ReasonReplicaFailed), status.Rollout.Message

@@ -141,6 +141,10 @@ func revisionEvents(before, after *v1alpha1.UnitedDeploymentStatus, back bool) [
 		}
 		list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventRolloutStarted, "Rollout", note, ""})
 	}
+	if retriedRejected(before, after) {
+		list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventRolloutStarted, "Rollout",
+			fmt.Sprintf("rolling out %s once more, which was rejected; the current revision is %s", after.UpdateRevision, after.CurrentRevision), ""})
+	}
 	if before.CurrentRevision != "" && after.CurrentRevision != before.CurrentRevision && meta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionInitialized) {
 		list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventRolloutFinished, "Rollout",
 			fmt.Sprintf("all replicas run %s and are ready", after.CurrentRevision), ""})
@@ -202,7 +206,7 @@ func deletionEvents(after *v1alpha1.UnitedDeploymentStatus, p *planner.Plan, res
 				reason = v1alpha1.EventReplicaDeleted
 			}
 			list = append(list, Event{corev1.EventTypeNormal, reason, "Rollout",
-				fmt.Sprintf("%s: deleted %s, because %s", s.Name, strings.Join(o.DeletedStuck, ", "), whyStuck(len(o.DeletedStuck), after.UpdateRevision)), s.Workload})
+				fmt.Sprintf("%s: deleted %s, because %s", s.Name, strings.Join(o.DeletedStuck, ", "), whyStuck(len(o.DeletedStuck), goingTo(after))), s.Workload})
 		}
 		if o := results.Of(s.Name); len(o.DeletedUnreleased) > 0 {
 			list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventReplicaDeleted, "Restore",

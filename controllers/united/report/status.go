@@ -38,7 +38,7 @@ func Status(in *planner.Input, p *planner.Plan, results planner.Results, taken U
 		ObservedGeneration: in.Parent.Generation,
 		Selector:           in.Spec.PodSelector,
 		CurrentRevision:    p.CurrentRevision,
-		UpdateRevision:     in.Update.Name,
+		UpdateRevision:     in.Asked().Name,
 		Conditions:         slices.Clone(old.Conditions),
 	}
 	status.PausedTime, status.ResumedTime = pauseTimes(in)
@@ -53,7 +53,7 @@ func Status(in *planner.Input, p *planner.Plan, results planner.Results, taken U
 		switch {
 		case !s.Removed:
 			status.Subsets = append(status.Subsets, subsetStatus(in, p, s, t))
-			add(&status.ReplicaCounts, t.counts)
+			add(&status.ReplicaCounts, askedCounts(in, s, t))
 		case !o.Deleted:
 			status.Subsets = append(status.Subsets, removedStatus(in, s, t))
 			if s.Name == in.Spec.Relocates {
@@ -64,12 +64,13 @@ func Status(in *planner.Input, p *planner.Plan, results planner.Results, taken U
 	switch {
 	case taken.Record != nil:
 		status.CurrentRevision = cmp.Or(old.CurrentRevision, p.CurrentRevision)
-	case completeOn(in, p, tallies):
+	case in.Rejected == nil && completeOn(in, p, tallies):
 		status.CurrentRevision = in.Update.Name
 	}
 	if p.Rollout != nil && p.Rollout.State != nil { // there is none if it was paused before it began
 		status.Rollout = p.Rollout.State.DeepCopy()
 		status.Rollout.Message = truncated(status.Rollout.Message, maxSubsetMessage)
+		status.Rollout.RejectedRevision = rejectedName(in)
 	}
 	status.Summary = summary(status.Subsets, meaningOf(status.Rollout, false).failureReason != "")
 	status.LastProgressTime = lastProgress(in, status)
@@ -130,10 +131,10 @@ func completeOn(in *planner.Input, p *planner.Plan, tallies []*tally) bool {
 func subsetStatus(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, t *tally) v1alpha1.SubsetStatus {
 	status := v1alpha1.SubsetStatus{
 		Name: s.Name, Workload: s.Workload, DesiredReplicas: s.Desired,
-		ReplicaCounts:   t.counts,
+		ReplicaCounts:   askedCounts(in, s, t),
 		Partition:       s.Decision.Partition,
 		CurrentRevision: s.ProtectedRevision,
-		UpdateRevision:  in.Update.Name,
+		UpdateRevision:  in.Asked().Name,
 		Phase:           t.phase, Message: truncated(t.message, maxSubsetMessage),
 	}
 	if in.Unreadable[s.Name] != nil {
@@ -259,7 +260,7 @@ func whoChooses(in *planner.Input, s *planner.SubsetPlan) string {
 // Ready, would change to Scaling or Unavailable and back with every replica. A failed replica is not part of it.
 func replacing(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, observed *adapters.Observed, onUpdate bool) bool {
 	was := world.SubsetStatus(&in.Parent.Status, s.Name)
-	if was == nil || was.Phase != v1alpha1.PhaseUpdating || was.DesiredReplicas != s.Desired || was.UpdateRevision != in.Update.Name {
+	if was == nil || was.Phase != v1alpha1.PhaseUpdating || was.DesiredReplicas != s.Desired || was.UpdateRevision != in.Asked().Name {
 		return false
 	}
 	if !p.Initialized || in.Paused() || !onUpdate || !observed.SpecObserved || observed.Replicas != s.Desired || s.ProtectedRevision == in.Update.Name {

@@ -53,7 +53,7 @@ func tallyOf(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, o *plann
 	observed := in.Observed(s.Name)
 	if in.Unreadable[s.Name] != nil {
 		was := in.LastKnown(s.Name)
-		if t.counts = was.ReplicaCounts; was.UpdateRevision != in.Update.Name {
+		if t.counts = was.ReplicaCounts; was.UpdateRevision != in.Asked().Name {
 			t.counts.UpdatedReplicas, t.counts.UpdatedReadyReplicas = 0, 0
 		}
 		return t.withFailure()

@@ -56,6 +56,9 @@ func (r *Revision) WentBack() bool {
 	return r.Left() != "" && !strings.HasPrefix(r.Left(), LeftForward+",")
 }
 
+// Rejected returns why the revision was rejected (v1alpha1.AnnotationRejected); "" if it was not.
+func (r *Revision) Rejected() string { return r.Object.Annotations[v1alpha1.AnnotationRejected] }
+
 // CurrentRecord returns the annotation for a revision that becomes the current one after the revision
 // with the number last.
 func CurrentRecord(parent types.UID, last int64) string {

@@ -210,7 +210,7 @@ func (s *Store) Amend(ctx context.Context, r *revision.Revision, living map[stri
 func (s *Store) RecordCurrent(ctx context.Context, parent *v1alpha1.UnitedDeployment, r *revision.Revision, last int64) error {
 	_, err := s.patch(ctx, r, map[string]any{
 		"metadata": map[string]any{"annotations": map[string]any{
-			v1alpha1.AnnotationCurrent: revision.CurrentRecord(parent.UID, last), v1alpha1.AnnotationLeft: nil,
+			v1alpha1.AnnotationCurrent: revision.CurrentRecord(parent.UID, last), v1alpha1.AnnotationLeft: nil, v1alpha1.AnnotationRejected: nil,
 		}},
 	})
 	return err
@@ -221,6 +221,17 @@ func (s *Store) RecordLeft(ctx context.Context, r *revision.Revision, value stri
 	_, err := s.patch(ctx, r, map[string]any{
 		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationLeft: value}},
 	})
+	return err
+}
+
+// RecordRejected records why a revision is rejected, or that it is no longer (""), and how it was left. See
+// revision.Revision.Rejected.
+func (s *Store) RecordRejected(ctx context.Context, r *revision.Revision, left, why string) error {
+	annotations := map[string]any{v1alpha1.AnnotationLeft: left, v1alpha1.AnnotationRejected: nil}
+	if why != "" {
+		annotations[v1alpha1.AnnotationRejected] = why
+	}
+	_, err := s.patch(ctx, r, map[string]any{"metadata": map[string]any{"annotations": annotations}})
 	return err
 }
 
