@@ -26,6 +26,9 @@ type smallRecord struct {
 	rank uint8
 	// left is the record that it was left: an index in leftRecords.
 	left uint8
+	// rejected: it failed with onFailure Rollback. spent is the number of the last value of retry that is spent.
+	rejected bool
+	spent    uint8
 }
 
 // leftRecords are the values of the annotation.
@@ -55,6 +58,7 @@ func (e *seam) readRecords(w *planner.Input, s *smallState) {
 			if record.left > 0 {
 				object.Annotations[v1alpha1.AnnotationLeft] = leftRecords[record.left]
 			}
+			e.annotateRejected(object, record)
 			var err error
 			if r, err = revision.Parse(object); err != nil {
 				panic(err)
@@ -74,7 +78,7 @@ func (e *seam) recordLeft(pass *smallPass, read, s *smallState) {
 	if !e.config.records {
 		return
 	}
-	if v := e.versions[pass.p.CurrentRevision]; pass.p.GoesBack && v != 0 && v != read.parent.version {
+	if v := e.versions[pass.p.CurrentRevision]; pass.p.GoesBack && v != 0 && v != e.versions[pass.w.Update.Name] {
 		s.parent.recorded[v-1].left = 1
 	}
 	j := e.config.judgedState(e, read)
@@ -102,7 +106,7 @@ func (e *seam) recordCurrent(before *v1alpha1.UnitedDeploymentStatus, read, s *s
 	}
 	s.parent.recorded[v-1].rank = versions + 1
 	if v == read.parent.version { // and not when it ends too late, and is left at the same time
-		s.parent.recorded[v-1].left = 0
+		s.parent.recorded[v-1].left, s.parent.recorded[v-1].rejected, s.parent.recorded[v-1].spent = 0, false, 0
 		s.parent.left &^= bit(v)
 	}
 	order := []uint8{0, 1, 2}

@@ -42,6 +42,7 @@ func (k smallCheck) seen() map[string]known.CheckResult {
 // possibleChecks calls try for what can happen around a check.
 func (c *smallConfig) possibleChecks(s *smallState, try func(smallEvent)) {
 	if !c.hasChecks() {
+		c.possibleLoss(s, try)
 		return
 	}
 	try(smallEvent{what: happensTurn})
@@ -50,6 +51,10 @@ func (c *smallConfig) possibleChecks(s *smallState, try func(smallEvent)) {
 	} else {
 		try(smallEvent{what: happensRestart})
 	}
+	c.possibleLoss(s, try)
+}
+
+func (c *smallConfig) possibleLoss(s *smallState, try func(smallEvent)) {
 	if statuses.at(s.parent.status).Rollout != nil {
 		try(smallEvent{what: happensLoss})
 	}

@@ -50,7 +50,7 @@ func (n *kindness) correct(c *smallConfig, s *smallState) {
 		s.parent.paused = false
 		s.parent.generation++
 	}
-	if c.bad&bit(s.parent.version) != 0 {
+	if c.bad&bit(s.parent.version) != 0 && !c.goesBackByItself(s) {
 		s.parent.generation++
 		for s.parent.version = 1; c.bad&bit(s.parent.version) != 0 || !n.back && s.parent.version == 1; s.parent.version++ {
 			if s.parent.version > 3 {
@@ -88,7 +88,7 @@ func (n *kindness) pods(c *smallConfig, _ *seam, s *smallState) string {
 				continue
 			case bad:
 				ev.what = happensCrash
-			case n.scarred && pod.Phase != statefulset.Starting && pod.Version != s.parent.version:
+			case n.scarred && pod.Phase != statefulset.Starting && pod.Version != c.wanted(s):
 				continue
 			}
 			c.happen(s, ev)
@@ -178,7 +178,7 @@ func (n *kindness) ending(c *smallConfig, e *seam, s *smallState) string {
 		return wrong
 	}
 	ending := wrong + "; Blocked: " + rollout.Message
-	if n.scarred && c.bars(e, s) && len(n.ways(ending)) == 0 {
+	if n.scarred && c.bars(e, s) && len(n.ways(c, s, ending)) == 0 {
 		return ""
 	}
 	return ending
@@ -269,6 +269,9 @@ func (c *smallConfig) told(e *seam, s *smallState, status *v1alpha1.UnitedDeploy
 			}
 		}
 	}
+	if j.rejected != 0 {
+		return toldRejected(status)
+	}
 	if !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) {
 		return "all is done, and it is not Ready"
 	}
@@ -276,7 +279,7 @@ func (c *smallConfig) told(e *seam, s *smallState, status *v1alpha1.UnitedDeploy
 }
 
 // ways returns the ways out that a message of Blocked names.
-func (n *kindness) ways(ending string) []func(*smallState) {
+func (n *kindness) ways(c *smallConfig, now *smallState, ending string) []func(*smallState) {
 	_, message, blocked := strings.Cut(ending, "; Blocked: ")
 	var ways []func(*smallState)
 	_, raise, _ := strings.Cut(message, ", raise ")
@@ -289,8 +292,9 @@ func (n *kindness) ways(ending string) []func(*smallState) {
 			s.parent.generation++
 		})
 	}
-	if blocked && strings.Contains(message, "force") {
-		ways = append(ways, func(s *smallState) { s.parent.forced = s.parent.version })
+	if blocked && strings.Contains(message, "force") && c.bad&bit(c.wanted(now)) == 0 { // forced, a bad one stays
+		wanted := c.wanted(now)
+		ways = append(ways, func(s *smallState) { s.parent.forced = wanted })
 	}
 	return ways
 }
@@ -334,8 +338,8 @@ func (n *kindness) live(c *smallConfig, e *seam, s smallState, known *endings, n
 // wayOut checks how it ended, and takes the ways out that are named.
 func (n *kindness) wayOut(c *smallConfig, e *seam, s *smallState, known *endings, number int, trace func(string, *smallState)) string {
 	ending := n.ending(c, e, s)
-	ways := n.ways(ending)
-	if len(ways) == 0 || s.parent.raised && s.parent.raisedEach && s.parent.forced == s.parent.version {
+	ways := n.ways(c, s, ending)
+	if len(ways) == 0 || s.parent.raised && s.parent.raisedEach && s.parent.forced == c.wanted(s) {
 		return withoutNames(ending)
 	}
 	went := false

@@ -55,8 +55,10 @@ type judged struct {
 	total    int
 	// mode
 	back, forced, failed, midway bool
-	maxUnavailable               int
-	perSubset                    [maxKids]int
+	// rejected is the version that the spec asks for, if it is rejected: then version is the current one.
+	rejected       statefulset.Version
+	maxUnavailable int
+	perSubset      [maxKids]int
 
 	before, after [maxKids]statefulset.Set
 	written       [maxKids]bool
@@ -73,9 +75,12 @@ func (j *judged) complain(rule, format string, args ...any) {
 
 // judgedState returns what the rules see of a state.
 func (c *smallConfig) judgedState(e *seam, s *smallState) *judged {
-	j := &judged{c: c, e: e, s: s, version: s.parent.version, strategy: c.strategy(s.parent.variant, s.parent.raised, s.parent.raisedEach), allotted: s.parent.alloted()}
+	j := &judged{c: c, e: e, s: s, version: c.wanted(s), strategy: c.strategy(s.parent.variant, s.parent.raised, s.parent.raisedEach), allotted: s.parent.alloted()}
 	if j.strategy.Type == v1alpha1.RollingUpdateStrategy {
 		j.rolling = ptr.To(ptr.Deref(j.strategy.RollingUpdate, v1alpha1.RollingUpdate{}))
+	}
+	if j.version != s.parent.version {
+		j.rejected = s.parent.version
 	}
 	current := e.currentOf(s)
 	j.back = current == j.version
@@ -255,8 +260,10 @@ func (c *smallConfig) judge(e *seam, s *smallState, pass *smallPass) []string {
 	if !initialized(s) {
 		return nil // there is nothing to protect yet
 	}
+	j.judgeRejection(pass)
 	for k := range s.kids {
 		if j.written[k] {
+			j.judgeForth(k)
 			j.judgeWrite(k)
 		}
 		if j.deleted[k] != 0 {
@@ -655,6 +662,7 @@ func (c *smallConfig) judgeStatus(e *seam, read *smallState, told *v1alpha1.Unit
 		j.judgeWayBack(told.Rollout)
 		j.judgePosition(was.Rollout, told.Rollout)
 		j.judgeVerdict(was, told)
+		j.judgeRejected(told)
 	}
 	return j.said
 }

@@ -169,7 +169,9 @@ func newSeam(config *smallConfig) *seam {
 	}
 	for v := statefulset.Version(1); v <= versions; v++ {
 		parts := e.parts(parentKey{version: v, subsets: 1<<maxKids - 1, replicas: 1})
-		r, err := revision.Parse(revision.New(parts.object, world.OwnerOf(parts.object), parts.spec.Content(), int64(v), 0))
+		object := revision.New(parts.object, world.OwnerOf(parts.object), parts.spec.Content(), int64(v), 0)
+		object.UID = types.UID(object.Name) // it is stored
+		r, err := revision.Parse(object)
 		if err != nil {
 			panic(err)
 		}
@@ -246,6 +248,9 @@ func (e *seam) world(s *smallState) *planner.Input {
 	if p.forced != 0 {
 		parent.Annotations[v1alpha1.AnnotationForceUpdate] = e.revisionOf(p.forced).Name
 	}
+	if p.retry != 0 {
+		parent.Annotations[v1alpha1.AnnotationRetry] = retryValue(e.revisionOf(p.retry).Name, p.retries)
+	}
 	w := &planner.Input{World: world.World{Parent: parent, Spec: parts.spec, Now: clockAt(p.now), Children: map[string]*world.Child{},
 		Revisions: slices.Clone(e.revisions),
 	}, Update: e.revisionOf(p.version),
@@ -263,7 +268,7 @@ func (e *seam) world(s *smallState) *planner.Input {
 			e.outlived(w, k, &s.kids[k])
 		}
 	}
-	return w
+	return w.WithRevisions(w.Revisions, w.Update)
 }
 
 // outlived reads the pods that nobody owns.
@@ -392,7 +397,7 @@ func (e *seam) replica(s *smallState, k, ordinal int, pod *statefulset.Pod) adap
 	now := clockAt(s.parent.now)
 	start := time.Time{}
 	rollout := statuses.at(s.parent.status).Rollout
-	before := pod.Marks&markBefore != 0 || rollout == nil || e.versions[rollout.Revision] != s.parent.version
+	before := pod.Marks&markBefore != 0 || rollout == nil || e.versions[rollout.Revision] != e.config.wanted(s)
 	if rollout != nil && rollout.StartTime != nil {
 		start = rollout.StartTime.Time
 	}
@@ -709,6 +714,10 @@ func (e *seam) carry(pass *smallPass, read, s *smallState, first int, changed [m
 	e.config.remember(e, read, s, wrote, refused)
 	if first == len(pass.writes) {
 		e.recordLeft(pass, read, s)
+		if !e.recordRejected(pass, read, s) {
+			s.tidy()
+			return nil
+		}
 	}
 	if first < len(pass.writes) || changed[maxKids] {
 		s.tidy()

@@ -63,6 +63,9 @@ type smallParent struct {
 	// by the way back, and not rolled out since (smallConfig.records).
 	recorded [versions]smallRecord
 	left     uint8
+	// retry is the version in the annotation retry, 0 if none, and retries the number in its value.
+	retry   statefulset.Version
+	retries uint8
 }
 
 // versions is how many versions there are.
@@ -202,9 +205,9 @@ func (s *smallState) encode(b []byte) []byte {
 	b = append(b, byte(p.version), p.replicas, p.variant, p.subsets, p.generation, flags(p.paused, p.raised, p.soaked, p.raisedEach), byte(p.forced), p.now,
 		p.told, p.asked, byte(p.approval.version), p.approval.step, p.approval.variant, byte(p.approved), byte(p.approved>>8), byte(p.status), byte(p.status>>8), byte(p.status>>16), byte(p.status>>24))
 	for _, r := range p.recorded {
-		b = append(b, r.rank, r.left)
+		b = append(b, r.rank, r.left, r.spent, flags(r.rejected))
 	}
-	b = append(b, p.left, byte(p.check))
+	b = append(b, p.left, byte(p.check), byte(p.retry), p.retries)
 	for k := range s.kids {
 		kid := &s.kids[k]
 		set := &kid.set
@@ -249,6 +252,7 @@ func (s *smallState) String() string {
 			text += fmt.Sprintf(" (v%d left, recorded: %q)", i+1, leftRecords[r.left])
 		}
 	}
+	text += p.rejections()
 	for k := range s.kids {
 		if s.kids[k].set.Exists || p.has(k) {
 			text += " | " + s.kids[k].String(string(rune('a'+k)))

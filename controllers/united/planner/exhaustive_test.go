@@ -55,6 +55,7 @@ import (
 //	exhaustive_worlds_test.go  the worlds
 //	exhaustive_walk_test.go    the walk
 //	exhaustive_checks_test.go  checks: what turns, what is read, and what must wait
+//	exhaustive_reject_test.go  onFailure Rollback: what is rejected, and what rolls it out again
 //	exhaustive_mutants_test.go wrong controllers, which must be convicted
 var (
 	smallWorld = flag.String("small-world", "", "walk the small worlds whose names contain this, the large ones too")
