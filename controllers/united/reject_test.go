@@ -184,7 +184,7 @@ func TestRejectedByCheck(t *testing.T) {
 			s.untilRejected()
 			if got := s.heard(); !strings.HasPrefix(got[0], "Warning CheckFailed: Check mysql failed: ") ||
 				!slices.ContainsFunc(got, func(e string) bool {
-					return strings.HasPrefix(e, "Warning RevisionRejected: v2 is rejected: check mysql failed: "+whyNot+"; going back to v1; apply another template")
+					return strings.HasPrefix(e, "Warning RevisionRejected: v2 is rejected: check mysql failed: "+whyNot+"; going back to v1; apply another template; to roll it out")
 				}) {
 				t.Errorf("%q", got)
 			}

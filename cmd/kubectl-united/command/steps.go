@@ -60,7 +60,7 @@ func (o *options) promote() *cobra.Command {
 func (o *options) retry() *cobra.Command {
 	a := &acting{}
 	cmd := &cobra.Command{
-		Use: "retry NAME", Short: "Measure the checks of the rollout anew (type RollingUpdate)",
+		Use: "retry NAME", Short: "Measure the checks of the rollout anew, or roll out a rejected revision once more (type RollingUpdate)",
 		Args: cobra.ExactArgs(1), ValidArgsFunction: o.names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.does(cmd.Context(), args[0], a, func(parent *v1alpha1.UnitedDeployment) (*drive.Deed, error) { return drive.Retry(parent, time.Now()) })

@@ -92,7 +92,9 @@ func actionsOf(parent *v1alpha1.UnitedDeployment, revisions []*revision.Revision
 	all = append(all, action{Verb: "pause", Label: "Pause"}, action{Verb: "resume", Label: "Resume", Primary: true})
 	if parent.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy {
 		all = append(all, action{Verb: "force", Label: "Force", Plans: true})
-		if r := parent.Status.Rollout; r != nil && len(r.Checks) > 0 {
+		if r := parent.Status.Rollout; r != nil && r.RejectedRevision != "" {
+			all = append(all, action{Verb: "retry", Label: "Retry"})
+		} else if r != nil && len(r.Checks) > 0 {
 			all = append(all, action{Verb: "retry", Label: "Retry checks"})
 		}
 	} else {

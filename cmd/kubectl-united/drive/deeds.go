@@ -95,15 +95,20 @@ func (m Move) Of(parent *v1alpha1.UnitedDeployment) (*Deed, error) {
 	return &Deed{What: m.Verb + " " + update, Operations: []change.Operation{annotate(parent, m.Annotation, update)}}, nil
 }
 
-// Retry measures the checks of the rollout anew.
+// Retry measures the checks of the rollout anew, or rolls out a rejected revision once more.
 func Retry(parent *v1alpha1.UnitedDeployment, now time.Time) (*Deed, error) {
 	r, update := parent.Status.Rollout, parent.Status.UpdateRevision
-	if r == nil || r.Phase == v1alpha1.RolloutDone || len(r.Checks) == 0 {
-		return nil, fmt.Errorf("no check of %s is measured now%s", parent.Name, phaseText(parent))
+	rejected := r != nil && r.RejectedRevision != "" && r.RejectedRevision == update
+	if r == nil || !rejected && (r.Phase == v1alpha1.RolloutDone || len(r.Checks) == 0) {
+		return nil, fmt.Errorf("no check of %s is measured now, and its update revision is not rejected%s", parent.Name, phaseText(parent))
 	}
 	// Each value has an effect once.
 	value := update + "/" + now.UTC().Format("20060102T150405.000Z")
-	return &Deed{What: "the checks of " + update + " are measured anew", Operations: []change.Operation{annotate(parent, v1alpha1.AnnotationRetry, value)}}, nil
+	what := "the checks of " + update + " are measured anew"
+	if rejected {
+		what = update + " is rolled out once more"
+	}
+	return &Deed{What: what, Operations: []change.Operation{annotate(parent, v1alpha1.AnnotationRetry, value)}}, nil
 }
 
 // Partitions sets partitions of subsets and binds them to the update revision; see ReadPartitions.

@@ -155,9 +155,12 @@ func Of(in *planner.Input, opts Options) (*Plan, error) {
 	f := newFuture(in, opts)
 	p := &Plan{
 		Namespace: in.Parent.Namespace, Name: in.Parent.Name, Kind: in.Spec.Adapter.GroupVersionKind().Kind,
-		Current: in.Parent.Status.CurrentRevision, Update: in.Update.Name, Subsets: []Subset{}, Waves: []Wave{},
+		Current: in.Parent.Status.CurrentRevision, Update: in.Asked().Name, Subsets: []Subset{}, Waves: []Wave{},
 	}
 	p.Assumed = append(f.assumed(), assumedOfChecks(in)...)
+	if in.Rejected != nil {
+		p.Assumed = append(p.Assumed, in.Rejected.Name+" is rejected, so replicas go back to "+in.Update.Name+" until somebody retries it")
+	}
 	finished, err := f.play()
 	if err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ type Entry struct {
 	Created string `json:"created"`
 	// ChangeCause is the annotation kubernetes.io/change-cause of the ControllerRevision.
 	ChangeCause string `json:"changeCause,omitempty"`
-	// Marks are some of: current, update, left.
+	// Marks are some of: current, update, rejected, left.
 	Marks []string `json:"marks,omitempty"`
 	// RunBy are the subsets that run it, and with how many replicas.
 	RunBy []RunBy `json:"runBy,omitempty"`
@@ -71,7 +71,7 @@ func HistoryOf(parent *v1alpha1.UnitedDeployment, revisions []*revision.Revision
 		for _, mark := range []struct {
 			text string
 			has  bool
-		}{{"current", r.Name == parent.Status.CurrentRevision}, {"update", r.Name == parent.Status.UpdateRevision}, {"left", r.WentBack()}} {
+		}{{"current", r.Name == parent.Status.CurrentRevision}, {"update", r.Name == parent.Status.UpdateRevision}, {"rejected", r.Rejected() != ""}, {"left", r.WentBack() && r.Rejected() == ""}} {
 			if mark.has {
 				e.Marks = append(e.Marks, mark.text)
 			}

@@ -17,6 +17,8 @@ type Outcome struct {
 	// Revision is the update revision after the change. New: there was none with these pods.
 	Revision string
 	New      bool
+	// Rejected: it was rejected, and is not rolled out.
+	Rejected bool
 	// Back: all replicas ran it before, and partitions and steps do not hold it.
 	Back bool
 	// Stopped: the spec is paused. Coordinated: the strategy is RollingUpdate.
@@ -37,7 +39,7 @@ type Kept struct {
 func OutcomeOf(in *planner.Input) *Outcome {
 	p := planner.Make(in)
 	o := &Outcome{
-		Revision: in.Update.Name, New: revision.ByName(in.Kept(), in.Update.Name) == nil,
+		Revision: in.Asked().Name, New: revision.ByName(in.Kept(), in.Asked().Name) == nil, Rejected: in.Rejected != nil,
 		Back:    p.GoesBack || p.Initialized && p.CurrentRevision == in.Update.Name,
 		Stopped: in.Parent.Spec.Paused, Coordinated: in.Coordinates(),
 	}
@@ -84,6 +86,8 @@ func (s Style) PrintOutcome(w io.Writer, name string, o *Outcome) {
 		_, _ = fmt.Fprintf(w, "%s is paused: no replica is updated until you run: %s\n", name, s.Command("resume "+name))
 	}
 	switch {
+	case o.Rejected:
+		_, _ = fmt.Fprintf(w, "%s\n", s.paint(yellow, o.Revision+" was rejected when it failed, so it is not rolled out. To roll it out once more: "+s.Command("retry "+name)))
 	case o.Back && o.Coordinated:
 		_, _ = fmt.Fprintf(w, "This is the way back: no step or approval holds it.\n")
 	case o.Back:

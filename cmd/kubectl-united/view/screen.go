@@ -84,7 +84,7 @@ func (s Style) Command(verb string) string {
 
 // brief is a message without the kubectl command in it: the plugin has one of its own.
 func brief(message string) string {
-	for _, lead := range []string{"; to continue, run: ", "; to measure it anew, run: "} {
+	for _, lead := range []string{"; to continue, run: ", "; to measure it anew, run: ", "; to roll it out once more, run: "} {
 		before, command, found := strings.Cut(message, lead)
 		if !found {
 			continue
@@ -133,7 +133,7 @@ func (st *Status) Next() string {
 
 // Back is the verb, with its arguments, that goes back; "" while there is no rollout.
 func (st *Status) Back() string {
-	if st.Observed && st.Current != nil && st.Update != nil && st.Current.Name != st.Update.Name {
+	if st.Observed && st.Current != nil && st.Update != nil && st.Current.Name != st.Update.Name && st.Reason != v1alpha1.ReasonRevisionRejected {
 		return "undo " + st.Name
 	}
 	return ""
@@ -161,6 +161,9 @@ func facts(st *Status) [][]cell {
 		return list
 	}
 	text, message := r.Phase, brief(r.Message)
+	if r.Rejected != "" {
+		text += ", the way back from " + r.Rejected
+	}
 	switch {
 	case message != "" && !st.says(message):
 		text += ", " + message

@@ -66,6 +66,8 @@ type Rollout struct {
 	Steps       int    `json:"steps"`
 	ApprovalKey string `json:"approvalKey,omitempty"`
 	Forced      bool   `json:"forced,omitempty"`
+	// Rejected is the update revision while it is rejected: the rollout is the way back from it.
+	Rejected string `json:"rejectedRevision,omitempty"`
 	// Checks are the last results of its checks.
 	Checks []Check `json:"checks,omitempty"`
 }
@@ -223,7 +225,7 @@ func rolloutOf(parent *v1alpha1.UnitedDeployment) *Rollout {
 	if u := parent.Spec.UpdateStrategy.RollingUpdate; u != nil {
 		steps = len(u.Steps)
 	}
-	rollout := &Rollout{Phase: string(r.Phase), Message: r.Message, Step: r.Step, Steps: steps, ApprovalKey: r.ApprovalKey, Forced: r.Forced}
+	rollout := &Rollout{Phase: string(r.Phase), Message: r.Message, Step: r.Step, Steps: steps, ApprovalKey: r.ApprovalKey, Forced: r.Forced, Rejected: r.RejectedRevision}
 	for _, c := range r.Checks {
 		rollout.Checks = append(rollout.Checks, Check{c.Name, string(c.State), c.SinceTime.UTC().Format(time.RFC3339), c.Message})
 	}
@@ -268,6 +270,9 @@ func subsetOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, was *v1alpha
 		s.Bar = Bar{
 			Updated: was.UpdatedReadyReplicas, Protected: min(s.Protected, max(0, was.Replicas-was.UpdatedReplicas)),
 			Missing: max(0, was.DesiredReplicas-was.Replicas),
+		}
+		if r := parent.Status.Rollout; r != nil && r.RejectedRevision != "" && was.Phase == v1alpha1.PhaseHeld { // all has gone back
+			s.Bar.Protected = max(0, was.Replicas-s.Bar.Updated)
 		}
 		s.Bar.Updating = max(0, was.Replicas-s.Bar.Updated-s.Bar.Protected)
 		return s
@@ -350,6 +355,8 @@ func replicasOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, o *adapter
 			replica.State = Broken
 		case updated && available:
 			replica.State = Updated
+		case available && runs != "" && runs == backOn(parent):
+			replica.State = Protected
 		case r.Position >= 0 && r.Position < s.Protected && !available:
 			replica.State = Down
 		case r.Position >= 0 && r.Position < s.Protected:
@@ -374,6 +381,14 @@ func replicasOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, o *adapter
 		return cmp.Or(cmp.Compare(a.Position, b.Position), cmp.Compare(a.Name, b.Name))
 	})
 	return all
+}
+
+// backOn returns the revision to which replicas go back while the update revision is rejected; "" if it is not.
+func backOn(parent *v1alpha1.UnitedDeployment) string {
+	if r := parent.Status.Rollout; r != nil && r.RejectedRevision != "" {
+		return r.Revision
+	}
+	return ""
 }
 
 // runs returns the name of the revision that a replica runs; "" if it is not known.

@@ -169,7 +169,11 @@ func unanswered(s *Sight) string {
 // not say so yet.
 func Unseen(parent *v1alpha1.UnitedDeployment) (annotations []string) {
 	r, update := parent.Status.Rollout, parent.Status.UpdateRevision
-	if r == nil || update == "" || r.Revision != update {
+	retry := parent.Annotations[v1alpha1.AnnotationRetry]
+	switch {
+	case r != nil && r.RejectedRevision != "" && coordination.NamesRevision(retry, r.RejectedRevision):
+		return []string{v1alpha1.AnnotationRetry}
+	case r == nil || update == "" || r.Revision != update:
 		return nil
 	}
 	if parent.Annotations[v1alpha1.AnnotationForceUpdate] == update && !r.Forced {
@@ -178,7 +182,6 @@ func Unseen(parent *v1alpha1.UnitedDeployment) (annotations []string) {
 	if parent.Annotations[v1alpha1.AnnotationPromote] == update && !r.Promoted {
 		annotations = append(annotations, v1alpha1.AnnotationPromote)
 	}
-	retry := parent.Annotations[v1alpha1.AnnotationRetry]
 	if coordination.NamesRevision(retry, update) && len(r.Checks) > 0 && r.Phase != v1alpha1.RolloutDone && !strings.Contains(r.Retried, coordination.RetryKey(retry)) {
 		annotations = append(annotations, v1alpha1.AnnotationRetry)
 	}
@@ -192,7 +195,7 @@ func spent(s *Sight, annotation string) bool {
 
 // overruled reports whether a force, or an approval, may end a stall.
 func overruled(reason string) bool {
-	return reason == v1alpha1.ReasonReplicaFailed || reason == v1alpha1.ReasonBlocked || reason == v1alpha1.ReasonCheckFailed || reason == v1alpha1.ReasonProgressDeadlineExceeded
+	return reason == v1alpha1.ReasonReplicaFailed || reason == v1alpha1.ReasonBlocked || reason == v1alpha1.ReasonCheckFailed || reason == v1alpha1.ReasonRevisionRejected || reason == v1alpha1.ReasonProgressDeadlineExceeded
 }
 
 // currentCondition returns a condition if it is of the current generation, else nil.

@@ -244,6 +244,10 @@ func (q *inquiry) refusals() {
 	default:
 		return
 	}
+	if ready.Reason == v1alpha1.ReasonRevisionRejected {
+		q.rejected(brief(uncapitalized(ready.Message)) + q.asOf())
+		return
+	}
 	q.add(Fault, q.parent.Name, ready.Reason, uncapitalized(ready.Message)+q.asOf())
 	for i := range q.status.Subsets {
 		q.explained[q.status.Subsets[i].Name] = true // what the planner would do with them does not matter

@@ -37,6 +37,16 @@ func (q *inquiry) approval(key string) *remedy {
 	return q.plugin("approve "+q.parent.Name, "approves the step", after)
 }
 
+// retry rolls out a rejected revision once more.
+func (q *inquiry) retry(name string) *remedy {
+	after := q.parent.DeepCopy()
+	if after.Annotations == nil {
+		after.Annotations = map[string]string{}
+	}
+	after.Annotations[v1alpha1.AnnotationRetry] = name + "/why"
+	return q.plugin("retry "+q.parent.Name, "rolls it out once more", after)
+}
+
 func (q *inquiry) resumption() *remedy {
 	after := q.parent.DeepCopy()
 	after.Spec.Paused = false

@@ -191,6 +191,17 @@ func (q *inquiry) holds() {
 	}
 }
 
+// rejected says that the update revision is rejected, and what rolls it out once more. All goes back by itself.
+func (q *inquiry) rejected(detail string) {
+	f := q.add(Fault, q.parent.Name, v1alpha1.ReasonRevisionRejected, detail)
+	if q.in == nil || q.in.Rejected == nil {
+		return
+	}
+	q.certain(f, q.retry(q.in.Rejected.Name), func(after *outlook) bool {
+		return after.Rollout != nil && after.Rollout.State != nil && after.Rollout.State.Revision == q.in.Rejected.Name
+	})
+}
+
 // back adds the way back to a finding of a new version that fails, once.
 func (q *inquiry) back(f *Finding, ends func(after *outlook) bool) {
 	if q.in == nil || q.undone || q.parent.Spec.Paused || q.status.CurrentRevision == "" || q.status.CurrentRevision == q.in.Update.Name {

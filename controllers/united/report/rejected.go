@@ -54,7 +54,7 @@ func rejectedMessage(in *planner.Input, tallies []*tally, status *v1alpha1.Unite
 	default:
 		message += fmt.Sprintf("; %d of %d replicas run %s", back, status.Replicas, in.Update.Name)
 	}
-	return message + fmt.Sprintf("; apply another template, or, to roll it out once more, run: kubectl annotate --overwrite united -n %s %s %s=%s/$(date +%%s)",
+	return message + fmt.Sprintf("; apply another template; to roll it out once more, run: kubectl annotate --overwrite united -n %s %s %s=%s/$(date +%%s)",
 		in.Parent.Namespace, in.Parent.Name, v1alpha1.AnnotationRetry, name)
 }
 

@@ -237,6 +237,15 @@ func troubledStates() map[string]bringAbout {
 			w.SetImage("broken-v2")
 			return w.NotReady(v1alpha1.ReasonReplicaFailed, yes)
 		},
+		"revision-rejected": func(e *Env) *unstructured.Unstructured {
+			w := e.Create(NewDraft("web", Replicas(4), Zones("", ""), Rolling(`{onFailure: Rollback}`)))
+			w.Settle()
+			w.SetImage("broken-v2")
+			w.NotReady(v1alpha1.ReasonRevisionRejected, yes)
+			w.Runs(Images{"zone-a": "v1 v1", "zone-b": "v1 v1"})
+			w.Eventually(func() v1alpha1.RolloutPhase { return w.Parent().Status.Rollout.Phase }).Should(Equal(v1alpha1.RolloutDone))
+			return w.Object()
+		},
 		"blocked-by-crash": func(e *Env) *unstructured.Unstructured {
 			w := e.Create(NewDraft("web", Replicas(4), Plain("one", ""), Rolling(`{}`)))
 			w.Settle()
