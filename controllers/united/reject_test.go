@@ -126,8 +126,12 @@ func TestRejected(t *testing.T) {
 				t.Fatalf("%s\n%s runs", s.told(), s.runs())
 			}
 			update := s.status().UpdateRevision
+			s.heard()
 			c.do(s, checks)
 			s.over()
+			if got := strings.Join(s.heard(), "\n"); c.rejected == "broken1 for v1" && (strings.Contains(got, "RolloutStarted: Rolling out broken1") || strings.Contains(got, "oing back to broken1")) {
+				t.Errorf("%s", got)
+			}
 			if got := s.rejected(); got != c.rejected || s.runs() != c.runs {
 				t.Errorf("%s: %s runs", s.told(), s.runs())
 			}
@@ -361,6 +365,44 @@ func TestNothingToGoBackTo(t *testing.T) {
 		t.Fatalf("%s: %s runs", s.told(), s.runs())
 	}
 	if s.image("v3").over(); s.runs() != "v3" {
+		t.Errorf("%s: %s runs", s.told(), s.runs())
+	}
+}
+
+// TestContestedRejection: somebody removes the record again and again. It is restored less and less often, and the revision stays
+// rejected; if the record never stands, nothing goes back.
+func TestContestedRejection(t *testing.T) {
+	strip := func(s *scene) *scene {
+		for name, cr := range s.API.Live.Revisions {
+			if cr.Annotations[v1alpha1.AnnotationRejected] != "" {
+				changed := cr.DeepCopy()
+				delete(changed.Annotations, v1alpha1.AnnotationRejected)
+				changed.ResourceVersion = s.API.Next()
+				s.API.Live.Revisions[name] = changed
+			}
+		}
+		s.API.Refresh()
+		return s
+	}
+	s, _ := rejects(t)
+	s.breaks("broken1")
+	writes := s.revisionWrites()
+	for range 150 {
+		strip(s).goOn(1)
+	}
+	if n := writes(); n < 5 || n > 60 || s.rejected() != "broken1 for v1" || s.runs() != "v1" {
+		t.Errorf("%d writes: %s", n, s.told())
+	}
+
+	s, c := rejects(t)
+	s.image("v2").goOn(8)
+	c.met(false)
+	before := s.runs()
+	for range 30 { // it is gone before any pass has read it
+		s.later(time.Minute).pass()
+		strip(s)
+	}
+	if s.rejected() != "" || s.runs() != before || before != "v1 v2" {
 		t.Errorf("%s: %s runs", s.told(), s.runs())
 	}
 }

@@ -52,16 +52,16 @@ func TestHistory(t *testing.T) {
 	parent.Status.CurrentRevision, parent.Status.UpdateRevision = "web-1", "web-2"
 	h := view.HistoryOf(parent, []*revision.Revision{
 		stored(t, "web-0", 1, v2, map[string]string{v1alpha1.AnnotationLeft: "true"}),
-		stored(t, "web-1", 2, v1, map[string]string{"kubernetes.io/change-cause": "the\n\x1bfirst"}), stored(t, "web-2", 3, v2, nil),
+		stored(t, "web-1", 2, v1, map[string]string{"kubernetes.io/change-cause": "the\n\x1bfirst"}), stored(t, "web-2", 3, v2, map[string]string{v1alpha1.AnnotationLeft: "true", v1alpha1.AnnotationRejected: "it failed"}),
 	}, nil, "pods")
 	h.Revisions[1].RunBy = []view.RunBy{{Subset: "zone-a", Replicas: 2}, {Subset: "zone-b", Replicas: 1}}
 	h.Unknown = 1
 	text := &strings.Builder{}
 	view.Style{}.PrintHistory(text, h, epoch.Add(90*time.Minute))
-	g.Expect(strings.Join(trimmed(text.String()), "\n")).To(Equal(`REVISION  NAME   AGE  STATE    IMAGES           CHANGE-CAUSE  RUN BY
-1         web-0  90m  left     web:v2, side:v1
-2         web-1  90m  current  web:v1, side:v1  the first     2 of zone-a, 1 of zone-b
-3         web-2  90m  update   web:v2, side:v1
+	g.Expect(strings.Join(trimmed(text.String()), "\n")).To(Equal(`REVISION  NAME   AGE  STATE            IMAGES           CHANGE-CAUSE  RUN BY
+1         web-0  90m  left             web:v2, side:v1
+2         web-1  90m  current          web:v1, side:v1  the first     2 of zone-a, 1 of zone-b
+3         web-2  90m  update,rejected  web:v2, side:v1
 
 It is not known which revision 1 replica runs.
 
@@ -130,6 +130,7 @@ To release one: kubectl united release web zone-a
 		{"nothing held", view.Outcome{Released: 2}, "No partition holds it: it is rolled out now.\n"},
 		{"back under Manual", view.Outcome{Back: true}, "Every replica that runs something else goes to it, whatever the partitions: nothing is held.\n"},
 		{"back under RollingUpdate", view.Outcome{Back: true, Coordinated: true}, "This is the way back: no step or approval holds it.\n"},
+		{"rejected", view.Outcome{Revision: "web-2", Rejected: true, Back: true, Coordinated: true}, "web-2 was rejected when it failed, so it is not rolled out. To roll it out once more: kubectl united retry web\n"},
 		{"paused", view.Outcome{Coordinated: true, Stopped: true}, `web is paused: no replica is updated until you run: kubectl united resume web
 The rollout moves by itself: kubectl united status web --watch
 `},

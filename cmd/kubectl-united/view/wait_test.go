@@ -131,6 +131,11 @@ func TestWaitForSomebody(t *testing.T) {
 		check(p)
 	}
 	retried := func(p *v1alpha1.UnitedDeployment) { p.Status.Rollout.Retried = coordination.RetryKey("web-2/again") }
+	rejected := func(p *v1alpha1.UnitedDeployment) {
+		waitRolling(v1alpha1.RolloutDone, v1alpha1.AnnotationRetry, "web-2/again")(p)
+		p.Status.Rollout.Revision, p.Status.Rollout.RejectedRevision = "web-1", "web-2"
+	}
+	spent := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-2", Annotations: map[string]string{v1alpha1.AnnotationLeft: "retried-" + coordination.RetryKey("web-2/again")}}}
 	promoted := func(p *v1alpha1.UnitedDeployment) { p.Status.Rollout.Promoted = true }
 	left := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-2", Annotations: map[string]string{v1alpha1.AnnotationLeft: "forced,promoted"}}}
 	force := waitRolling(v1alpha1.RolloutProgressing, v1alpha1.AnnotationForceUpdate, "web-2")
@@ -159,6 +164,8 @@ func TestWaitForSomebody(t *testing.T) {
 		"a force is spent":                   {[]sight{{0, waitMoving(force), nil, left}, {30, waitMoving(force), nil, left}}, WaitGoesOn, "RollingOut: said"},
 		"a retry":                            {[]sight{{0, waitStalled(v1alpha1.ReasonCheckFailed, retry), nil, nil}}, WaitGoesOn, "observed the annotation united.dev/retry"},
 		"a retry is seen":                    {[]sight{{0, waitStalled(v1alpha1.ReasonCheckFailed, retry, retried), nil, nil}}, WaitFailed, ""},
+		"a rejected one is retried":          {[]sight{{0, waitStalled(v1alpha1.ReasonRevisionRejected, rejected), nil, nil}}, WaitGoesOn, "observed the annotation united.dev/retry"},
+		"a rejected one was retried":         {[]sight{{0, waitStalled(v1alpha1.ReasonRevisionRejected, rejected), nil, spent}}, WaitFailed, "RevisionRejected"},
 		"a promote":                          {[]sight{{0, waitHeld(v1alpha1.ReasonAwaitingApproval, promote), nil, nil}}, WaitGoesOn, "observed the annotation united.dev/promote"},
 		"a promote is seen":                  {[]sight{{0, waitHeld(v1alpha1.ReasonAwaitingApproval, promote, promoted), nil, nil}}, WaitMet, ""},
 		"a promote is spent":                 {[]sight{{0, waitHeld(v1alpha1.ReasonAwaitingApproval, promote), nil, left}}, WaitMet, ""},

@@ -259,6 +259,16 @@ web does not move, because something is wrong: web-a-0: CrashLoopBackOff since t
 fault web-a-0 ReplicaFailed: CrashLoopBackOff since then; container web waits (CrashLoopBackOff); it is protected from the new revision
 passing a, b MaxUnavailable: 1 replica is unavailable, and maxUnavailable is 1, in use by web-a-0 (CrashLoopBackOff since then)
 fault web Blocked: blocked by web-a-0 (CrashLoopBackOff since then): 1 of maxUnavailable 1 in use, so no healthy replica will be disrupted; repair it, raise maxUnavailable, or force the rollout: kubectl annotate --overwrite united -n shop web united.dev/force-update=hash`},
+		{"rejected", func(s *scene) *scene {
+			s.Oracle.LeaveToTest() // it does not know what a rejection is
+			s.rolling(func(r *v1alpha1.RollingUpdate) { r.OnFailure = v1alpha1.RollbackOnFailure })
+			s.image("broken1").settled()
+			s.Clock.SetTime(s.Clock.Now().Add(11 * time.Minute))
+			return s.settled()
+		}, `
+web does not move, because something is wrong: hash is rejected: web-a-1 (not ready since then) failed.
+fault web RevisionRejected: hash is rejected: web-a-1 (not ready since then) failed; 4 of 4 replicas run hash; apply another template
+$ kubectl united retry web -n shop`},
 		{"skew", func(s *scene) *scene {
 			s.rolling(func(r *v1alpha1.RollingUpdate) {
 				r.MaxSkew, r.MaxUnavailable = "10%", ptr.To(intstr.FromInt32(3))

@@ -132,17 +132,8 @@ func setAvailable(in *planner.Input, status *v1alpha1.UnitedDeploymentStatus, se
 
 // readiness reports whether the cluster currently is as the spec asks.
 func readiness(in *planner.Input, p *planner.Plan, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) (ready bool, reason, message string) {
-	if said := errorsOf(status); len(said) > 0 {
-		return false, v1alpha1.ReasonApplyFailed, shorten(said, "; ")
-	}
-	if said := overriddenMessages(tallies); len(said) > 0 {
-		return false, v1alpha1.ReasonOverridden, shorten(said, "; ")
-	}
-	if in.LostSubsets() {
-		return false, v1alpha1.ReasonNoSubsets, noSubsets(in)
-	}
-	if in.Rejected != nil {
-		return false, v1alpha1.ReasonRevisionRejected, rejectedMessage(in, tallies, status)
+	if reason, message := trouble(in, tallies, status); reason != "" {
+		return false, reason, message
 	}
 	rollout := ptr.Deref(status.Rollout, v1alpha1.RolloutStatus{})
 	phase := meaningOf(status.Rollout, in.Parent.Spec.Paused)
@@ -196,6 +187,23 @@ func readiness(in *planner.Input, p *planner.Plan, tallies []*tally, status *v1a
 		return true, v1alpha1.ReasonRolloutHeld, "there are no replicas, so the rollout of " + updateName(in, status.CurrentRevision) + " continues when there are"
 	}
 	return true, v1alpha1.ReasonRolloutComplete, updated
+}
+
+// trouble returns what comes before whatever the replicas do; "" if nothing.
+func trouble(in *planner.Input, tallies []*tally, status *v1alpha1.UnitedDeploymentStatus) (reason, message string) {
+	if said := errorsOf(status); len(said) > 0 {
+		return v1alpha1.ReasonApplyFailed, shorten(said, "; ")
+	}
+	if said := overriddenMessages(tallies); len(said) > 0 {
+		return v1alpha1.ReasonOverridden, shorten(said, "; ")
+	}
+	if in.LostSubsets() {
+		return v1alpha1.ReasonNoSubsets, noSubsets(in)
+	}
+	if in.Rejected != nil {
+		return v1alpha1.ReasonRevisionRejected, rejectedMessage(in, tallies, status)
+	}
+	return "", ""
 }
 
 // howHeld says how many replicas partitions hold, and, if nothing has been released yet, how to release. The summary says

@@ -127,7 +127,7 @@ func memoryEvents(before, after *v1alpha1.SubsetStatus) []Event {
 
 func revisionEvents(before, after *v1alpha1.UnitedDeploymentStatus, back bool) []Event {
 	var list []Event
-	if before.UpdateRevision != "" && after.UpdateRevision != before.UpdateRevision {
+	if before.UpdateRevision != "" && after.UpdateRevision != before.UpdateRevision && goingTo(after) == after.UpdateRevision {
 		note := fmt.Sprintf("rolling out %s; the current revision is %s", after.UpdateRevision, after.CurrentRevision)
 		switch {
 		case !meta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionInitialized):
