@@ -23,7 +23,13 @@ func rejects(t *testing.T) (*scene, *seenChecks) {
 	s, c := checked(t)
 	s.Oracle.LeaveToTest() // it does not know what a rejection is
 	s.rollback(func(r *v1alpha1.RollingUpdate) { r.OnFailure = v1alpha1.RollbackOnFailure })
-	return s.settled(), c
+	return s.history(10).settled(), c
+}
+
+// history sets revisionHistoryLimit.
+func (s *scene) history(limit int32) *scene {
+	s.Edit("history", func(spec *v1alpha1.UnitedDeploymentSpec) { spec.RevisionHistoryLimit = &limit })
+	return s
 }
 
 func (s *scene) rollback(change func(*v1alpha1.RollingUpdate)) *scene {
@@ -109,6 +115,7 @@ func TestRejected(t *testing.T) {
 		"its record is removed":        {func(s *scene, _ *seenChecks) { s.unrecord(v1alpha1.AnnotationRejected) }, "broken1 for v1", "v1"},
 		"v1 is applied":                {func(s *scene, _ *seenChecks) { s.image("v1") }, "", "v1"},
 		"v1, and then the same again":  {func(s *scene, _ *seenChecks) { s.image("v1").goOn(3).image("broken1") }, "broken1 for v1", "v1"},
+		"the same, without a history":  {func(s *scene, _ *seenChecks) { s.history(0).image("v2").over().image("broken1") }, "broken1 for v2", "v2"},
 		"v2 is applied":                {func(s *scene, _ *seenChecks) { s.image("v2") }, "", "v2"},
 		"v2, and then the same again":  {func(s *scene, _ *seenChecks) { s.image("v2").over().image("broken1") }, "broken1 for v2", "v2"},
 		"v2 half way, and then again":  {func(s *scene, _ *seenChecks) { s.image("v2").goOn(4).image("broken1") }, "broken1 for v1", "v1"},
@@ -260,7 +267,6 @@ func TestNotRejected(t *testing.T) {
 		}, "broken1"},
 		"the current one was left on the way back": {func(t *testing.T) *scene {
 			s, _ := rejects(t)
-			s.Edit("history", func(spec *v1alpha1.UnitedDeploymentSpec) { spec.RevisionHistoryLimit = ptr.To(int32(10)) })
 			return s.image("v2").settled().image("v1").pass().pass().breaks("broken1")
 		}, "broken1 v2"},
 		"a replica of the current one fails": {func(t *testing.T) *scene {
