@@ -94,6 +94,17 @@ func TestRejected(t *testing.T) {
 		"the status is lost": {func(s *scene, _ *seenChecks) {
 			s.forgesStatus(func(st *v1alpha1.UnitedDeploymentStatus) { *st = v1alpha1.UnitedDeploymentStatus{} })
 		}, "broken1 for v1", "v1"},
+		"the status is forged": {func(s *scene, _ *seenChecks) {
+			s.forgesStatus(func(st *v1alpha1.UnitedDeploymentStatus) { st.CurrentRevision = st.UpdateRevision })
+		}, "broken1 for v1", "v1"},
+		"the status names another": {func(s *scene, _ *seenChecks) {
+			s.forgesStatus(func(st *v1alpha1.UnitedDeploymentStatus) { st.CurrentRevision, st.Rollout = "web-other", nil })
+		}, "broken1 for v1", "v1"},
+		"v2 half way, then forged": {func(s *scene, _ *seenChecks) {
+			s.image("v2").goOn(4)
+			second := s.status().UpdateRevision
+			s.image("broken1").forgesStatus(func(st *v1alpha1.UnitedDeploymentStatus) { st.CurrentRevision = second })
+		}, "broken1 for v1", "v1"},
 		"the manager restarts":       {func(s *scene, _ *seenChecks) { s.Restart() }, "broken1 for v1", "v1"},
 		"it is scaled up":            {func(s *scene, _ *seenChecks) { s.replicas(8) }, "broken1 for v1", "v1"},
 		"it is scaled to 0 and back": {func(s *scene, _ *seenChecks) { s.replicas(0).goOn(8).replicas(4) }, "broken1 for v1", "v1"},
@@ -301,6 +312,13 @@ func TestRetriedRejected(t *testing.T) {
 		}
 		if s.over(); s.rejected() != "broken1 for v1" || s.runs() != "v1" {
 			t.Fatalf("%q: %s", c.text, s.told())
+		}
+		if !strings.HasSuffix(s.condition(v1alpha1.ConditionStalled), c.text+`", which has had its effect`) {
+			t.Errorf("%s", s.told())
+		}
+		s.Annotate(v1alpha1.AnnotationRetry, "web-other/1")
+		if s.goOn(1); s.rejected() == "" || !strings.HasSuffix(s.condition(v1alpha1.ConditionStalled), `the annotation is "web-other/1", which is for another revision`) {
+			t.Errorf("%s", s.told())
 		}
 		s.Annotate(v1alpha1.AnnotationRetry, "") // a removed value stays spent
 		s.goOn(2)

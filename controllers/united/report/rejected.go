@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
@@ -54,8 +55,16 @@ func rejectedMessage(in *planner.Input, tallies []*tally, status *v1alpha1.Unite
 	default:
 		message += fmt.Sprintf("; %d of %d replicas run %s", back, status.Replicas, in.Update.Name)
 	}
-	return message + fmt.Sprintf("; apply another template; to roll it out once more, run: kubectl annotate --overwrite united -n %s %s %s=%s/$(date +%%s)",
+	message += fmt.Sprintf("; apply another template; to roll it out once more, run: kubectl annotate --overwrite united -n %s %s %s=%s/$(date +%%s)",
 		in.Parent.Namespace, in.Parent.Name, v1alpha1.AnnotationRetry, name)
+	switch value := in.Parent.Annotations[v1alpha1.AnnotationRetry]; {
+	case value == "":
+	case coordination.NamesRevision(value, name):
+		message += fmt.Sprintf("; the annotation is %.80q, which has had its effect", value)
+	default:
+		message += fmt.Sprintf("; the annotation is %.80q, which is for another revision", value)
+	}
+	return message
 }
 
 // goingTo returns the revision that a pass goes to, as its status has it.
