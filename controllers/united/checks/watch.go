@@ -121,7 +121,10 @@ func (r *Runner) look(s source) (client dynamic.ResourceInterface, p *problem, r
 	now := r.clock.Now()
 	absent := &problem{certain: true, since: now, message: notServed(s.kind)}
 	r.mu.Lock()
-	until := r.missing[s.kind]
+	until, missed := r.missing[s.kind]
+	if missed && !now.Before(until) {
+		r.missing[s.kind] = now.Add(retryAfter) // the others wait for this answer
+	}
 	r.mu.Unlock()
 	if now.Before(until) {
 		return nil, absent, until.Sub(now)
@@ -130,6 +133,14 @@ func (r *Runner) look(s source) (client dynamic.ResourceInterface, p *problem, r
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.missing, func(_ schema.GroupVersionKind, until time.Time) bool { return !now.Before(until) })
+	if err == nil && missed {
+		delete(r.missing, s.kind)
+		for other := range r.watches {
+			if other.kind == s.kind {
+				r.queue.Add(other)
+			}
+		}
+	}
 	switch {
 	case meta.IsNoMatchError(err):
 		r.missing[s.kind] = now.Add(retryAfter)
