@@ -66,8 +66,8 @@ CHARTS := $(patsubst %/Chart.yaml,%,$(wildcard charts/*/Chart.yaml))
 CHART_TOOLS := $(BIN)/helm $(BIN)/helm-unittest
 K8S_BINARIES := kube-apiserver kube-controller-manager kube-scheduler kubectl
 CONTROL_PLANE := $(addprefix $(BIN)/,$(K8S_BINARIES) etcd kwok)
-# The managers of the kinds of children that are not Kubernetes' own, with their CRDs.
-KIND_MANAGERS := $(addprefix $(BIN)/,kruise-manager kruise/webhooks.yaml lws-manager lws/webhooks.yaml)
+# The managers of the kinds of children that are not Kubernetes' own, and the controller of Argo Rollouts, with their CRDs.
+KIND_MANAGERS := $(addprefix $(BIN)/,kruise-manager kruise/webhooks.yaml lws-manager lws/webhooks.yaml argo-rollouts argo-rollouts-crd/done)
 $(foreach m,$(K8S_MODULES) etcd kwok kruise lws helm helm-unittest controller-gen crd-ref-docs golangci-lint govulncheck krew prometheus prometheus-operator argo-rollouts,$(eval $(call stamp-rule,$(m))))
 $(foreach b,$(K8S_BINARIES),$(eval $(call tool-rule,controlplane,$(b),k8s.io/kubernetes/cmd/$(b))))
 $(eval $(call tool-rule,etcd,etcd,go.etcd.io/etcd/server/v3))
@@ -95,6 +95,13 @@ endef
 $(eval $(call manager-rule,kruise,github.com/openkruise/kruise))
 $(eval $(call manager-rule,lws,sigs.k8s.io/lws))
 
+# Without those of Rollouts and Experiments, the controller works on AnalysisRuns only.
+ROLLOUTS := github.com/argoproj/argo-rollouts
+$(BIN)/argo-rollouts-crd/done: $(STAMP_argo-rollouts)
+	@rm -rf $(@D) && mkdir -p $(@D)
+	dir=$$(cd hack/tools/argo-rollouts && $(GO) mod download $(ROLLOUTS) && $(GO) list -m -f '{{.Dir}}' $(ROLLOUTS)) && \
+		install -m 644 $$dir/manifests/crds/*analysis-*-crd.yaml $(@D) && touch $@
+
 # The schemas of the objects that the chart creates for the Prometheus operator. The operator itself is not built.
 OPERATOR := github.com/prometheus-operator/prometheus-operator
 OPERATOR_CRDS := $(BIN)/prometheus-operator/crd.yaml
@@ -105,7 +112,7 @@ $(OPERATOR_CRDS): $(STAMP_prometheus-operator)
 
 # bin/oldest is a bin/ of its own for UNITED_BIN_DIR: the oldest Kubernetes that is tested, and links to all else.
 OLDEST := $(BIN)/oldest
-OLDEST_LINKS := $(addprefix $(OLDEST)/,etcd kwok kruise-manager kruise lws-manager lws helm united-manager prometheus-operator)
+OLDEST_LINKS := $(addprefix $(OLDEST)/,etcd kwok kruise-manager kruise lws-manager lws argo-rollouts argo-rollouts-crd helm united-manager prometheus-operator)
 $(foreach b,$(K8S_BINARIES),$(eval $(call tool-rule,controlplane-oldest,oldest/$(b),k8s.io/kubernetes/cmd/$(b))))
 $(OLDEST_LINKS):
 	@mkdir -p $(@D) && ln -sf ../$(@F) $@
@@ -127,7 +134,7 @@ earlier:
 .PHONY: tools control-plane control-plane-oldest kind-managers
 tools: control-plane $(CHART_TOOLS) $(BIN)/controller-gen $(BIN)/crd-ref-docs $(BIN)/golangci-lint $(BIN)/govulncheck $(BIN)/promtool $(BIN)/prometheus $(OPERATOR_CRDS) kind-managers control-plane-oldest ## Build every tool into bin/ (15 to 25 minutes on 2 cores, once)
 control-plane: $(CONTROL_PLANE) ## Build etcd, the Kubernetes control plane, kubectl and kwok into bin/
-kind-managers: $(KIND_MANAGERS) ## Build the managers of OpenKruise and LeaderWorkerSet into bin/
+kind-managers: $(KIND_MANAGERS) ## Build the managers of OpenKruise and LeaderWorkerSet, and the controller of Argo Rollouts, into bin/
 control-plane-oldest: $(addprefix $(OLDEST)/,$(K8S_BINARIES)) $(BIN)/etcd $(BIN)/kwok $(OLDEST_LINKS) ## Build the oldest Kubernetes that is tested into bin/oldest
 
 ##### Build and generate ###############################################################################################

@@ -28,8 +28,8 @@ import (
 )
 
 // The users of the control plane, each with a kubeconfig file <name>.kubeconfig. They have separate names so that the
-// audit log shows who wrote what. kwok, kruise-manager and lws-manager have no bootstrap role, so they get all
-// permissions.
+// audit log shows who wrote what. kwok and those that are no part of Kubernetes have no bootstrap role, so they get
+// all permissions.
 var users = []struct{ file, name, group string }{
 	{"admin", "admin", "system:masters"},
 	{"kube-controller-manager", "system:kube-controller-manager", ""},
@@ -37,6 +37,7 @@ var users = []struct{ file, name, group string }{
 	{"kwok", "kwok", "system:masters"},
 	{"kruise-manager", "kruise-manager", "system:masters"},
 	{"lws-manager", "lws-manager", "system:masters"},
+	{"argo-rollouts", "argo-rollouts", "system:masters"},
 }
 
 const credentialLifetime = 10 * 365 * 24 * time.Hour

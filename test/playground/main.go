@@ -39,7 +39,7 @@ func run(ctx context.Context) (err error) {
 	}
 	defer ground.release()
 	fmt.Println("Starting a Kubernetes control plane and United in it. Ctrl-C stops everything.")
-	c, manager, err := install.Up(ctx, cluster.Options{Dir: ground.clusterDir(), Log: os.Stdout}, "--set=log.level=debug")
+	c, manager, err := install.Up(ctx, cluster.Options{Dir: ground.clusterDir(), Log: os.Stdout}, "--set=log.level=debug", "--set=checks.jobs=true", "--set=checks.analysis=true")
 	if err != nil {
 		return err
 	}
@@ -56,8 +56,8 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	if kinds := os.Getenv("KINDS"); kinds == "all" {
-		fmt.Println("Starting the managers of OpenKruise and LeaderWorkerSet.")
-		if err := errors.Join(c.StartKruise(ctx), c.StartLWS(ctx)); err != nil {
+		fmt.Println("Starting the managers of OpenKruise and LeaderWorkerSet, and the controller of Argo Rollouts.")
+		if err := errors.Join(c.StartKruise(ctx), c.StartLWS(ctx), c.StartRollouts(ctx)); err != nil {
 			return err
 		}
 	} else if kinds != "" {
