@@ -67,6 +67,8 @@ type Reconciler struct {
 	// unreached are the subsets that the last pass of a parent did not reach, as in planner.Input.
 	unreached perparent.Memory[map[string]int]
 	gathering gathering
+	// tidied is execute.Executor.Tidied.
+	tidied perparent.Memory[string]
 }
 
 // Checks observes the checks of rollouts (package checks). It never waits.
@@ -139,6 +141,7 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 		r.Checks.Ask(client.ObjectKeyFromObject(parent), plan.Asks())
 	}
 	results := executor.Execute(ctx, in, plan, func() bool { return pass.MayContinue(ctx, parent) })
+	again := executor.StartRuns(ctx, in, plan)
 	r.unreached.Set(client.ObjectKeyFromObject(parent), "", plan.Unreached(results))
 	r.gathering.idle.Set(client.ObjectKeyFromObject(parent), "", !plan.Waits(results))
 	if pass.ParentIsGone() {
@@ -157,12 +160,12 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 	if err != nil {
 		return r.requeueAfter(err)
 	}
-	wait = sooner(wait, sooner(wake, r.publisher().ConfirmAfter(parent)))
+	wait = sooner(sooner(wait, again), sooner(wake, r.publisher().ConfirmAfter(parent)))
 	if unrecorded != nil {
 		result, err := r.requeueAfter(unrecorded)
 		return ctrl.Result{RequeueAfter: sooner(wait, result.RequeueAfter)}, err
 	}
-	return ctrl.Result{RequeueAfter: wait}, executor.Truncate(ctx, in, results, status)
+	return ctrl.Result{RequeueAfter: wait}, errors.Join(executor.TidyRuns(ctx, in, plan), executor.Truncate(ctx, in, results, status))
 }
 
 // WroteQuietly reports whether a version of a parent is one that this process wrote, and that changed only parts of the
@@ -186,6 +189,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.statuses.Forget(key)
 	r.unreached.Forget(key)
 	r.gathering.forget(key)
+	r.tidied.Forget(key)
 	r.Shares.Forget(key)
 	r.forgetChecks(key)
 }
@@ -200,6 +204,7 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 	seen.Unreached = r.unreached.Get(client.ObjectKeyFromObject(parent), "")
 	if r.Checks != nil {
 		seen.Checks = r.Checks.Results(client.ObjectKeyFromObject(parent)) // after the replicas: not older than what the step is reached by
+		execute.ExplainAbsent(&r.failures, parent, seen.Checks)
 	}
 	return planner.NewInput(seen)
 }
@@ -216,7 +221,7 @@ func (r *Reconciler) observer(adapter adapters.Adapter) *observe.Observer {
 
 func (r *Reconciler) executor(in *planner.Input) *execute.Executor {
 	return &execute.Executor{
-		Client: r.Client, Live: r.Live, Clock: r.Clock, Writer: r.writer(in.Spec.Adapter), Failures: &r.failures, Repeats: &r.repeats,
+		Client: r.Client, Live: r.Live, Clock: r.Clock, Writer: r.writer(in.Spec.Adapter), Failures: &r.failures, Repeats: &r.repeats, Tidied: &r.tidied,
 		ReadChild: r.observer(in.Spec.Adapter).ReadChild,
 	}
 }

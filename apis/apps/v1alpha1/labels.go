@@ -12,6 +12,10 @@ const (
 	LabelSubset = "united.dev/subset"
 )
 
+// LabelCheck holds the name of the check that started a Job or an AnalysisRun. These have LabelName, too;
+// their pods have neither.
+const LabelCheck = "united.dev/check"
+
 // LabelVersion is on every pod of all subsets where spec.versionLabel is TemplateHash. Its value
 // tells the version of spec.template. It is reserved: a template or a patch that sets it is refused.
 const LabelVersion = "united.dev/version"

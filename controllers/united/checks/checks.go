@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/unitedworkloads/united/controllers/united/known"
+	"github.com/unitedworkloads/united/controllers/united/runs"
 )
 
 const (
@@ -129,7 +130,7 @@ func (r *Runner) Results(parent types.NamespacedName) map[string]known.CheckResu
 	for i := range r.asks[parent] {
 		ask := &r.asks[parent][i]
 		if t, ok := targetOf(parent.Namespace, ask); ok {
-			result := r.watches[t.source].result(t.name, ask.Check.ObjectCondition, r.clock.Now())
+			result := r.watches[t.source].result(t.name, ask, r.clock.Now())
 			result.Round, result.Reached = ask.Round, true // it is as it is now
 			results[ask.Check.Name] = result
 		}
@@ -139,6 +140,10 @@ func (r *Runner) Results(parent types.NamespacedName) map[string]known.CheckResu
 
 // targetOf returns which object a check is about. It is always in the namespace of the parent.
 func targetOf(namespace string, ask *known.CheckAsk) (target, bool) {
+	if ask.Run != "" {
+		kind, name := runs.Named(ask.Run)
+		return target{source{kind, namespace}, name}, true
+	}
 	o := ask.Check.ObjectCondition
 	if o == nil {
 		return target{}, false

@@ -20,6 +20,8 @@ type object struct {
 	// behind: its controller has not observed its last change.
 	behind     bool
 	conditions []condition
+	// run is what a Job or an AnalysisRun says as one that a check started; nil for all other kinds.
+	run *run
 }
 
 type condition struct {
@@ -35,7 +37,7 @@ func reduce(u *unstructured.Unstructured) *object {
 		observed, found, err := unstructured.NestedInt64(fields, path...)
 		return found && err == nil && observed < generation
 	}
-	o := &object{behind: behind(u.Object, "status", "observedGeneration")}
+	o := &object{behind: behind(u.Object, "status", "observedGeneration"), run: reduceRun(u)}
 	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
 	items, _ := list.([]any)
 	for _, item := range items {

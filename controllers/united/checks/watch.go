@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 
@@ -23,8 +22,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/known"
+	"github.com/unitedworkloads/united/controllers/united/runs"
 )
 
 // watch has what is known of the objects of one kind in one namespace that checks name. Runner.mu guards it.
@@ -55,18 +54,25 @@ type problem struct {
 }
 
 // result returns the result of a check.
-func (w *watch) result(name string, asked *v1alpha1.ObjectCondition, now time.Time) known.CheckResult {
+func (w *watch) result(name string, ask *known.CheckAsk, now time.Time) known.CheckResult {
 	if p := w.problem; p != nil {
 		if !p.certain && now.Sub(p.since) < patience {
 			return known.CheckResult{}
 		}
-		return known.CheckResult{Seen: true, Refused: p.refused, Message: p.message}
+		message := p.message
+		if p.refused && ask.Run != "" {
+			message = runs.NotPermitted(w.kind)
+		}
+		return known.CheckResult{Seen: true, Refused: p.refused, Message: message}
 	}
 	o, read := w.objects[name]
 	if !read {
 		return known.CheckResult{}
 	}
-	return o.judge(asked)
+	if ask.Run != "" {
+		return o.judgeRun(w.kind.Kind+" "+name, ask)
+	}
+	return o.judge(ask.Check.ObjectCondition)
 }
 
 func (w *watch) stop() {
@@ -91,6 +97,7 @@ func (r *Runner) serve(ctx context.Context, s source) {
 		r.start(ctx, w)
 	case listed:
 		r.readNew(ctx, w, client)
+		r.explain(ctx, w)
 	}
 }
 
@@ -276,7 +283,7 @@ func (r *Runner) readNew(ctx context.Context, w *watch, client dynamic.ResourceI
 		r.mu.Lock()
 		parents := slices.Collect(maps.Keys(w.named[names[0]]))
 		if _, read := w.objects[names[0]]; !read && len(parents) > 0 && w.client != nil {
-			w.objects[names[0]] = o
+			r.set(w, names[0], o)
 		}
 		r.mu.Unlock()
 		r.tell(parents)
@@ -314,9 +321,7 @@ func (s *store) set(name string, of func() *object) {
 	s.r.mu.Lock()
 	var changed []types.NamespacedName
 	if s.current() && s.w.named[name] != nil {
-		was, read := s.w.objects[name]
-		if is := of(); !read || !reflect.DeepEqual(was, is) {
-			s.w.objects[name] = is
+		if s.r.set(s.w, name, of()) {
 			changed = slices.Collect(maps.Keys(s.w.named[name]))
 		}
 	}
@@ -336,9 +341,7 @@ func (s *store) Replace(list []any, _ string) error {
 	var changed []types.NamespacedName
 	if s.current() {
 		for name := range s.w.named {
-			was, read := s.w.objects[name]
-			if is := all[name]; !read || !reflect.DeepEqual(was, is) {
-				s.w.objects[name] = is
+			if s.r.set(s.w, name, all[name]) {
 				changed = append(changed, slices.Collect(maps.Keys(s.w.named[name]))...)
 			}
 		}

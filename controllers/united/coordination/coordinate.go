@@ -84,10 +84,8 @@ type Plan struct {
 	Unfinished bool
 	// Failure is why the update revision has failed for good; "" if it has not.
 	Failure string
-	// Asks are what is to be observed of the checks from now on. Start are those of them whose Job or AnalysisRun is to be created,
-	// and Stop the Jobs and AnalysisRuns that nobody waits for any more, as in known.CheckAsk.Run.
+	// Asks are what is to be observed of the checks from now on. Start are those of them whose Job or AnalysisRun is to be created.
 	Asks, Start []known.CheckAsk
-	Stop        []string
 	// Wake is when time alone changes the plan; zero if never.
 	Wake time.Time
 }

@@ -165,7 +165,7 @@ func (c *coordinator) fails(m *measured, r *v1alpha1.CheckStatus, turn func(v1al
 	case !at.IsZero():
 		message := m.seen.Message
 		if m.kind.endOnly {
-			message += ", and has not finished within progressDeadlineSeconds"
+			message += " (within progressDeadlineSeconds)"
 		}
 		turn(v1alpha1.CheckHasFailed, message)
 	}
@@ -299,24 +299,15 @@ func (c *coordinator) releasesAnything() bool {
 	return slices.ContainsFunc(c.states, func(v *subsetState) bool { return !v.Removed && v.toRelease() > 0 })
 }
 
-// observed sets in a plan what is to be observed and made from now on, and which runs end because what they are about was left.
+// observed sets in a plan what is to be observed and made from now on.
 func (c *coordinator) observed(p *Plan) {
 	for i := range c.checks {
 		m := &c.checks[i]
 		if m.ask.Round != "" {
 			p.Asks = append(p.Asks, m.ask)
 		}
-		if m.seen.Absent && m.record.State == v1alpha1.CheckRuns {
+		if m.seen.Absent && !m.decided() { // also one that could not be created
 			p.Start = append(p.Start, m.ask)
-		}
-	}
-	if c.State == nil || c.Paused != "" {
-		return
-	}
-	for i := range c.State.Checks {
-		r := &c.State.Checks[i]
-		if r.State == v1alpha1.CheckRuns && !slices.ContainsFunc(p.Asks, func(a known.CheckAsk) bool { return a.Run == r.Run }) {
-			p.Stop = append(p.Stop, r.Run)
 		}
 	}
 }

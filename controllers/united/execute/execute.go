@@ -18,6 +18,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/perparent"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/subset/writer"
 	"github.com/unitedworkloads/united/controllers/united/planner"
@@ -35,6 +36,8 @@ type Executor struct {
 	// Failures and Repeats are remembered from pass to pass.
 	Failures *undone.Failures
 	Repeats  *undone.Repeats
+	// Tidied has for which runs the others of a parent were last tidied (TidyRuns).
+	Tidied *perparent.Memory[string]
 	// ReadChild reads a child that was written.
 	ReadChild func(w *world.World, subset string, object *unstructured.Unstructured) (*world.Child, error)
 }

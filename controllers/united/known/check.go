@@ -3,7 +3,11 @@
 
 package known
 
-import "github.com/unitedworkloads/united/apis/apps/v1alpha1"
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+)
 
 // CheckAsk is what a plan wants to know of a check of a rollout.
 type CheckAsk struct {
@@ -15,6 +19,8 @@ type CheckAsk struct {
 	Reached bool
 	// Run is the Job or AnalysisRun that the check is about, as "job/name" or "analysisrun/name"; "" if it makes none.
 	Run string
+	// Owner is the UnitedDeployment, which controls the run.
+	Owner types.UID
 	// Updated are the replicas of a query that run the update revision and are available, and Others the ones that do not run it.
 	// Both are sorted.
 	Updated, Others []CheckedPod

@@ -43,5 +43,9 @@ func (p *Plan) Asks() []known.CheckAsk {
 	if p.Rollout == nil {
 		return nil
 	}
-	return p.Rollout.Asks
+	asks := slices.Clone(p.Rollout.Asks)
+	for i := range asks {
+		asks[i].Owner = p.in.Parent.UID
+	}
+	return asks
 }

@@ -131,7 +131,11 @@ func (s *Spec) readSubsets(parent *v1alpha1.UnitedDeployment) error {
 	if err := s.checkColocation(&parent.Spec.Topology); err != nil {
 		return err
 	}
-	return s.checkStrategy(&parent.Spec.UpdateStrategy, field.NewPath("spec", "updateStrategy"))
+	at = field.NewPath("spec", "updateStrategy")
+	if err := checkRuns(parent, at); err != nil {
+		return err
+	}
+	return s.checkStrategy(&parent.Spec.UpdateStrategy, at)
 }
 
 // checkBounds rejects minimums and maximums that contradict each other, or that are combined with replicas.

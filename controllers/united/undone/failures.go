@@ -62,6 +62,16 @@ func (f *Failures) Pending(parent types.NamespacedName, name string, a Attempt, 
 	return &failure
 }
 
+// Last returns the last failure of the same attempt; nil if it has not failed.
+func (f *Failures) Last(parent types.NamespacedName, name string, a Attempt) *subset.Failure {
+	r := f.Get(parent, name)
+	if r == nil || r.attempt != a {
+		return nil
+	}
+	failure := r.failure
+	return &failure
+}
+
 // Failed records a failure and returns its description.
 func (f *Failures) Failed(parent types.NamespacedName, name string, a Attempt, err error, now time.Time) *subset.Failure {
 	r := f.Get(parent, name)

@@ -29,8 +29,8 @@ type Plane struct {
 	Metrics *podmetrics.Server
 	// zones has the zone of each node.
 	Zones map[string]string
-	// startKruise and startLWS start the managers of other kinds, once.
-	startKruise, startLWS func() error
+	// startKruise and startLWS start the managers of other kinds, and startRollouts the controller of Argo Rollouts, once.
+	startKruise, startLWS, startRollouts func() error
 	// expiry stops an idle control plane, see leaveIdle.
 	expiry *time.Timer
 }
@@ -53,6 +53,8 @@ func newPlane(ctx context.Context, c *cluster.Cluster) (p *Plane, err error) {
 		Cluster: c, Zones: map[string]string{},
 		startKruise: sync.OnceValue(func() error { return c.StartKruise(context.Background()) }),
 		startLWS:    sync.OnceValue(func() error { return c.StartLWS(context.Background()) }),
+
+		startRollouts: sync.OnceValue(func() error { return c.StartRollouts(context.Background()) }),
 	}
 	if err := install.Chart(ctx, c, values...); err != nil {
 		return nil, err

@@ -1,0 +1,26 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package spec
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/runs"
+)
+
+// checkRuns rejects Jobs of checks that could not be told from replicas.
+func checkRuns(parent *v1alpha1.UnitedDeployment, at *field.Path) error {
+	rolling := parent.Spec.UpdateStrategy.RollingUpdate
+	if rolling == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	for i := range rolling.Checks {
+		if job := rolling.Checks[i].Job; job != nil {
+			errs = append(errs, runs.CheckJob(job, parent.Spec.Selector, at.Child("rollingUpdate", "checks").Index(i).Child("job"))...)
+		}
+	}
+	return errs.ToAggregate()
+}

@@ -1,0 +1,128 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kinds
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	. "github.com/unitedworkloads/united/test/e2e/env"
+)
+
+// analysisTemplate creates an AnalysisTemplate that measures with a Job, whose image has the tag that is its argument.
+func analysisTemplate(e *Env, name, metric string) {
+	e.T.Helper()
+	e.Apply(Git{
+		"apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisTemplate", "metadata": Git{"name": name},
+		"spec": Git{
+			"args": []any{Git{"name": "tag"}, Git{"name": "times", "value": "1"}},
+			"metrics": []any{Git{"name": metric, "interval": "1s", "count": "{{args.times}}", "provider": Git{"job": Git{
+				"spec": Git{"backoffLimit": 0, "template": Git{"spec": Git{
+					"restartPolicy": "Never", "containers": []any{Git{"name": "smoke", "image": "registry.example/smoke:{{args.tag}}"}},
+				}}},
+			}}}},
+		},
+	})
+}
+
+func analysis(tag string, more ...string) string {
+	return fmt.Sprintf(`{name: rate, analysis: {templateName: success-rate, args: [{name: tag, value: %q}%s]}}`, tag, strings.Join(more, ""))
+}
+
+func phaseOf(run *unstructured.Unstructured) string {
+	phase, _, _ := unstructured.NestedString(run.Object, "status", "phase")
+	return phase
+}
+
+// TestAnalysisOfArgoRollouts: the real controller of Argo Rollouts judges the end of each step, also of the last one.
+func TestAnalysisOfArgoRollouts(t *testing.T) {
+	t.Parallel()
+	e := NewEnv(t)
+	e.Rollouts()
+	analysisTemplate(e, "success-rate", "success")
+	w := e.Create(NewDraft("web", Replicas(4), Zones("", ""), Rolling(`{steps: [{subsets: [zone-a], partition: "50%"}], checks: [`+analysis("v1")+`]}`)))
+	w.IsReady(v1alpha1.ReasonRolloutComplete)
+	e.Expect(w.AnalysisRuns()).To(BeEmpty(), "the first rollout is not checked")
+
+	e.Step("it succeeds, once for each step", func() {
+		w.SetImage("v2")
+		w.IsReady(v1alpha1.ReasonRolloutComplete)
+		all := w.AnalysisRuns()
+		e.Expect(all).To(HaveLen(2))
+		for i := range all {
+			e.Expect(phaseOf(&all[i])).To(Equal("Successful"))
+			w.IsOwned(&all[i])
+		}
+	})
+	e.Step("it fails, and names the metric", func() {
+		w.SetRolling(`{steps: [{subsets: [zone-a], partition: "50%"}], checks: [` + analysis("fail") + `]}`)
+		w.SetImage("v3")
+		w.AwaitPhase(v1alpha1.RolloutCheckFailed, `check rate failed: AnalysisRun web-rate-`, `failed (Metric "success" assessed Failed due to failed (1) > failureLimit (0)`)
+		w.StallsWhole(v1alpha1.ReasonCheckFailed, "Check rate failed")
+		e.Expect(w.Images()).To(Equal(Images{"zone-a": "v2 v3", "zone-b": "v2 v2"}))
+	})
+	e.Step("retried, it is another one", func() {
+		before := len(w.AnalysisRuns())
+		w.Patch(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationRetry, w.Parent().Status.UpdateRevision+"/again")
+		w.Eventually(func() int { return len(w.AnalysisRuns()) }).Should(Equal(before + 1))
+		w.AwaitPhase(v1alpha1.RolloutCheckFailed)
+	})
+	e.Step("left, it is terminated", func() {
+		w.SetRolling(`{steps: [{subsets: [zone-a], partition: "50%"}], checks: [` + analysis("v1", `, {name: times, value: "1000"}`) + `]}`)
+		w.AwaitCheck("rate", v1alpha1.CheckRuns, "has not finished")
+		running := strings.TrimPrefix(w.AwaitCheck("rate", v1alpha1.CheckRuns).Run, "analysisrun/")
+		w.SetImage("v4")
+		w.Eventually(func() bool {
+			for _, run := range w.AnalysisRuns() {
+				terminate, _, _ := unstructured.NestedBool(run.Object, "spec", "terminate")
+				if run.GetName() == running && terminate && phaseOf(&run) == "Successful" {
+					return true
+				}
+			}
+			return false
+		}).Should(BeTrue(), "which is no success: nobody waits for it")
+	})
+	e.Step("a run that somebody else terminates is no success", func() {
+		var name string
+		w.Eventually(func() string {
+			name = strings.TrimPrefix(w.AwaitCheck("rate", v1alpha1.CheckRuns).Run, "analysisrun/")
+			return w.Kubectl("get", "analysisruns", name, "-o", "jsonpath={.status.phase}")
+		}).Should(Equal("Running"))
+		w.Kubectl("patch", "analysisruns", name, "--type=merge", "-p", `{"spec":{"terminate":true}}`)
+		w.AwaitCheck("rate", v1alpha1.CheckIsNotMet, name+" was terminated")
+		e.Expect(w.Rollout().Step).To(BeZero())
+	})
+}
+
+// TestAnalysisRefused: what United does not do is said at the check, and ends when the template is repaired.
+func TestAnalysisRefused(t *testing.T) {
+	t.Parallel()
+	e := NewEnv(t)
+	e.Rollouts()
+	w := e.Create(NewDraft("web", Replicas(2), Zones("", ""), Rolling(`{checks: [`+analysis("v1")+`]}`)))
+	w.IsReady(v1alpha1.ReasonRolloutComplete)
+	w.SetImage("v2")
+	w.AwaitCheck("rate", v1alpha1.CheckRuns, "AnalysisTemplate success-rate does not exist")
+	metric := Git{"name": "m", "interval": "1s", "provider": Git{"job": Git{"spec": Git{"template": Git{"spec": Git{}}}}}}
+	for why, spec := range map[string]Git{
+		"would never end":         {"args": []any{Git{"name": "tag"}}, "metrics": []any{metric}},
+		"United reads no Secrets": {"args": []any{Git{"name": "tag"}, Git{"name": "token", "valueFrom": Git{"secretKeyRef": Git{"name": "s", "key": "k"}}}}, "metrics": []any{metric}},
+		"one in the check":        {"args": []any{Git{"name": "tag"}, Git{"name": "service"}}, "metrics": []any{metric}},
+		"metrics of one template": {"args": []any{Git{"name": "tag"}}, "templates": []any{Git{"templateName": "other"}}, "metrics": []any{metric}},
+		`args: Not found: "tag"`:  {"metrics": []any{metric}},
+	} {
+		e.Apply(Git{"apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisTemplate", "metadata": Git{"name": "success-rate"}, "spec": spec})
+		w.AwaitCheck("rate", v1alpha1.CheckIsNotMet, why)
+		w.StallsWhole(v1alpha1.ReasonBlocked, why)
+		e.Kubectl("delete", "analysistemplates", "success-rate")
+	}
+	e.Expect(w.AnalysisRuns()).To(BeEmpty())
+	analysisTemplate(e, "success-rate", "success")
+	w.IsReady(v1alpha1.ReasonRolloutComplete)
+}
