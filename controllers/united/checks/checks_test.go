@@ -136,6 +136,10 @@ func (m *mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.R
 	if kind.Kind == "ClusterWide" {
 		scope = meta.RESTScopeRoot
 	}
+	resource := resource
+	if kind.Kind == "Job" {
+		resource = jobResource
+	}
 	return &meta.RESTMapping{Resource: resource, GroupVersionKind: kind.WithVersion(versions[0]), Scope: scope}, nil
 }
 
@@ -154,7 +158,7 @@ type scene struct {
 func newScene(t *testing.T, objects ...k8sruntime.Object) *scene {
 	s := &scene{
 		WithT: NewWithT(t), t: t, told: map[types.NamespacedName]int{}, clock: testclock.NewFakeClock(time.Unix(1767225600, 0)),
-		client: fake.NewSimpleDynamicClientWithCustomListKinds(k8sruntime.NewScheme(), map[schema.GroupVersionResource]string{resource: "MySQLClusterList"}, objects...),
+		client: fake.NewSimpleDynamicClientWithCustomListKinds(k8sruntime.NewScheme(), map[schema.GroupVersionResource]string{resource: "MySQLClusterList", jobResource: "JobList", podResource: "PodList"}, objects...),
 		mapper: &mapper{served: map[string]bool{"MySQLCluster": true}, hangs: make(chan struct{})},
 	}
 	s.Runner = New(s.client, s.mapper, s.clock)

@@ -35,7 +35,9 @@ type world struct {
 	retry    string
 	paused   bool
 	// seen is what is seen of the checks; resumed is when the last pause ended.
-	seen    map[string]known.CheckResult
+	seen map[string]known.CheckResult
+	// runs are the Jobs of checks, from which what is seen follows; nil in worlds without such checks.
+	runs    *jobs
 	resumed time.Time
 	now     time.Time
 	uid     int
@@ -209,6 +211,9 @@ func (w *world) syncOnce(c *child) (replaced bool) {
 // decide runs one pass of the planner and carries it out.
 func (w *world) decide() coordination.Plan {
 	w.now = w.now.Add(time.Second)
+	if w.runs != nil {
+		w.seen = w.runs.seen(w.last.Asks)
+	}
 	in := w.input()
 	p := coordination.CoordinateWith(in, w.missingGates, w.extraGates...)
 	w.record(in, p)
@@ -225,6 +230,9 @@ func (w *world) decide() coordination.Plan {
 		}
 	}
 	w.state, w.last = p.State, p
+	if w.runs != nil {
+		w.runs.create(p.Start)
+	}
 	return p
 }
 

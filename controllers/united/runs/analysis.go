@@ -139,8 +139,8 @@ func number(value any, args []argument) int64 {
 	return n
 }
 
-// readAnalysis returns what became of an AnalysisRun. Trap: one that is terminated before it has ended is Successful if nothing
-// had failed until then.
+// readAnalysis returns what became of an AnalysisRun. Trap: one that is terminated before it has ended may be Successful if
+// nothing had failed until then.
 func readAnalysis(run *unstructured.Unstructured) Outcome {
 	phase, terminated := text(run.Object, "status", "phase"), false
 	if value, _, err := unstructured.NestedBool(run.Object, "spec", "terminate"); err == nil {
@@ -148,7 +148,7 @@ func readAnalysis(run *unstructured.Unstructured) Outcome {
 	}
 	why := explain(run, phase)
 	switch {
-	case phase == "Successful" && terminated:
+	case terminated && (phase == "Successful" || phase == "Inconclusive"):
 		return outcome(Undecided, "AnalysisRun %s was terminated", run.GetName())
 	case phase == "Successful":
 		return Outcome{State: Succeeded}

@@ -213,6 +213,7 @@ func TestRead(t *testing.T) {
 		"running":            {"AnalysisRun", `{status: {phase: Running}}`, Running, "AnalysisRun r has not finished"},
 		"successful":         {"AnalysisRun", `{status: {phase: Successful}}`, Succeeded, ""},
 		"terminated":         {"AnalysisRun", `{spec: {terminate: true}, status: {phase: Successful, message: Run Terminated}}`, Undecided, "AnalysisRun r was terminated"},
+		"terminated at once": {"AnalysisRun", `{spec: {terminate: true}, status: {phase: Inconclusive}}`, Undecided, "AnalysisRun r was terminated"},
 		"terminated, failed": {"AnalysisRun", `{spec: {terminate: true}, status: {phase: Failed}}`, Failed, "AnalysisRun r failed"},
 		"failed, says it":    {"AnalysisRun", `{status: {phase: Failed, message: 'Metric "rate" assessed Failed due to failed (1) > failureLimit (0)', metricResults: [{name: rate, phase: Failed}]}}`, Failed, `AnalysisRun r failed (Metric "rate" assessed Failed due to failed (1) > failureLimit (0))`},
 		"failed metric":      {"AnalysisRun", `{status: {phase: Failed, metricResults: [{name: dry, phase: Failed, dryRun: true}, {name: good, phase: Successful}, {name: rate, phase: Failed, message: bad}]}}`, Failed, "AnalysisRun r failed (metric rate: bad)"},
