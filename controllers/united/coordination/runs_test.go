@@ -108,7 +108,7 @@ func TestAJobGatesTheEndOfAStepOnly(t *testing.T) {
 	w.runs.all(succeeded)
 	w.runs.begins = isRunning
 	w.passes()
-	if w.running("v2") != 5 || w.state.Step != 1 || w.current != "v1" || !w.last.Unchecked {
+	if w.running("v2") != 5 || w.state.Step != 1 || w.current != "v1" || !w.last.Unfinished {
 		t.Fatal(w.current, w.picture())
 	}
 	w.runs.all(succeeded)

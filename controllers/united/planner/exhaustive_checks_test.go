@@ -41,7 +41,11 @@ func (k smallCheck) seen() map[string]known.CheckResult {
 
 // possibleChecks calls try for what can happen around a check.
 func (c *smallConfig) possibleChecks(s *smallState, try func(smallEvent)) {
-	if !c.hasChecks() {
+	switch {
+	case c.hasRuns():
+		c.possibleRuns(s, try)
+		return
+	case !c.hasChecks():
 		c.possibleLoss(s, try)
 		return
 	}
@@ -66,6 +70,7 @@ func (s *smallState) happenToCheck(what what) {
 	case happensTurn:
 		p.check ^= checkNotMet
 	case happensRestart:
+		p.run.asked = 0
 		p.check |= checkUnread
 	case happensReading:
 		p.check &^= checkUnread
@@ -83,7 +88,10 @@ func (j *judged) bound() bool {
 
 // judgeCheck: nothing is released, in any subset, while a check is not met or not known to be.
 func (j *judged) judgeCheck(k, i int) {
-	if j.bound() && j.s.parent.check != 0 {
+	if rollout := j.rollout(); j.bound() && j.c.hasRuns() && rollout != nil && rollout.Phase == v1alpha1.RolloutCheckFailed {
+		j.complain("verdict", "%s-%d is released though the check has failed", subsetName(k), i)
+	}
+	if j.bound() && !j.c.hasRuns() && j.s.parent.check != 0 {
 		j.complain("checks", "%s-%d is released though the check is not met", subsetName(k), i)
 	}
 }
@@ -92,6 +100,10 @@ func (j *judged) judgeCheck(k, i int) {
 // is met, or without a released replica.
 func (j *judged) judgeVerdict(was, is *v1alpha1.UnitedDeploymentStatus) {
 	if !j.bound() || is.Rollout == nil || j.total == 0 {
+		return
+	}
+	if j.c.hasRuns() {
+		j.judgeRunVerdict(was, is)
 		return
 	}
 	before := j.rollout()

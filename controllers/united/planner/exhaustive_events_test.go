@@ -59,6 +59,8 @@ const (
 	happensRestart
 	happensReading
 	happensLoss
+	// happensRun: the run of the check succeeds (i = 1), fails (2), ends without a result (3), or is deleted (4).
+	happensRun
 )
 
 // String describes the event.
@@ -88,6 +90,8 @@ func (ev smallEvent) in(c *smallConfig) string {
 		return "approved" + late
 	case happensTurn, happensRestart, happensReading, happensLoss:
 		return map[what]string{happensTurn: "the check turns", happensRestart: "restart", happensReading: "the check is read", happensLoss: "status lost"}[ev.what] + late
+	case happensRun:
+		return "the run " + [...]string{"", "succeeds", "fails", "is undecided", "is deleted"}[ev.i] + late
 	case happensForgetting:
 		return subsetName(int(ev.k)) + " forgets" + late
 	case happensStripping:
@@ -129,6 +133,11 @@ func (ev smallEvent) costs(c *smallConfig, s *smallState) int {
 	case happensOrphaning:
 		return budgetOrphan
 	case happensTurn:
+		return budgetTurn
+	case happensRun:
+		if runState(ev.i) == runSucceeded {
+			return -1
+		}
 		return budgetTurn
 	case happensRestart:
 		return budgetRestart
@@ -260,6 +269,8 @@ func (c *smallConfig) happen(s *smallState, ev smallEvent) statefulset.Synced {
 		kid.orphan()
 	case happensTurn, happensRestart, happensReading, happensLoss:
 		s.happenToCheck(ev.what)
+	case happensRun:
+		s.happenToRun(runState(ev.i))
 	default:
 		panic("a pass is not an event of the world")
 	}
@@ -413,7 +424,7 @@ func changedBy(before, after *smallState) [maxKids + 1]bool {
 		changed[k] = was != is
 	}
 	was, is := before.parent, after.parent
-	was.now, was.soaked, was.check = is.now, is.soaked, is.check
+	was.now, was.soaked, was.check, was.run = is.now, is.soaked, is.check, is.run
 	changed[maxKids] = was != is
 	return changed
 }

@@ -46,6 +46,9 @@ func (n *kindness) correct(c *smallConfig, s *smallState) {
 	s.budget = [budgets]uint8{}
 	s.parent.soaked, s.parent.approval = false, smallApproval{} // only observers know this
 	s.parent.check = 0
+	if s.parent.run.state == runUndecided {
+		s.parent.run.state = runRuns
+	}
 	if s.parent.paused {
 		s.parent.paused = false
 		s.parent.generation++
@@ -62,9 +65,9 @@ func (n *kindness) correct(c *smallConfig, s *smallState) {
 
 // next returns what happens next in a kind world; false when nothing more does.
 func (n *kindness) next(c *smallConfig, e *seam, s *smallState) (happened string, any bool) {
-	turns := []func(*smallConfig, *seam, *smallState) string{n.pods, n.syncs, n.pass, n.approval, n.time}
+	turns := []func(*smallConfig, *seam, *smallState) string{n.pods, n.syncs, n.runs, n.pass, n.approval, n.time}
 	if n.hasty {
-		turns = []func(*smallConfig, *seam, *smallState) string{n.pass, n.syncs, n.pods, n.approval, n.time}
+		turns = []func(*smallConfig, *seam, *smallState) string{n.pass, n.syncs, n.pods, n.runs, n.approval, n.time}
 	}
 	for _, turn := range turns {
 		if happened := turn(c, e, s); happened != "" {
@@ -166,6 +169,9 @@ func (n *kindness) ending(c *smallConfig, e *seam, s *smallState) string {
 	pass := e.decide(s)
 	end := *s
 	status := e.carry(pass, s, &end, pass.everything(), [maxKids + 1]bool{})
+	if c.failedByRun(status) {
+		return ""
+	}
 	wrong := c.missed(e, s, n)
 	if wrong == "" {
 		return c.told(e, s, status)

@@ -261,6 +261,7 @@ func (c *smallConfig) judge(e *seam, s *smallState, pass *smallPass) []string {
 		return nil // there is nothing to protect yet
 	}
 	j.judgeRejection(pass)
+	j.judgeStart(pass)
 	for k := range s.kids {
 		if j.written[k] {
 			j.judgeForth(k)

@@ -255,7 +255,10 @@ func (e *seam) world(s *smallState) *planner.Input {
 		Revisions: slices.Clone(e.revisions),
 	}, Update: e.revisionOf(p.version),
 	}
-	if e.config.hasChecks() {
+	switch {
+	case e.config.hasRuns():
+		w.Checks = p.run.seen()
+	case e.config.hasChecks():
 		w.Checks = p.check.seen()
 	}
 	e.readRecords(w, s)
@@ -556,6 +559,7 @@ func (s *smallState) seen() smallState {
 	seen.budget = [budgets]uint8{}
 	p := &seen.parent
 	p.told, p.asked, p.approval, p.soaked, p.left = 0, 0, smallApproval{}, false, 0
+	p.run.at, p.run.succeeded, p.run.failed = 0, false, false
 	for k := range seen.kids {
 		kid := &seen.kids[k]
 		kid.protects, kid.forgot, kid.meddled, kid.stripped, kid.asked = 0, false, false, 0, smallAsked{}
@@ -718,6 +722,9 @@ func (e *seam) carry(pass *smallPass, read, s *smallState, first int, changed [m
 			s.tidy()
 			return nil
 		}
+	}
+	if first == len(pass.writes) {
+		e.carryRuns(pass, s)
 	}
 	if first < len(pass.writes) || changed[maxKids] {
 		s.tidy()

@@ -59,6 +59,8 @@ type smallParent struct {
 	soaked bool
 	// check is the state of the check, if the world has one.
 	check smallCheck
+	// run is that of the check, if it makes one.
+	run smallRun
 	// recorded is what is recorded on the revisions of v1, v2 and v3, and left has a bit for each version that was left
 	// by the way back, and not rolled out since (smallConfig.records).
 	recorded [versions]smallRecord
@@ -208,6 +210,8 @@ func (s *smallState) encode(b []byte) []byte {
 		b = append(b, r.rank, r.left, r.spent, flags(r.rejected))
 	}
 	b = append(b, p.left, byte(p.check), byte(p.retry), p.retries)
+	b = append(b, byte(p.run.name), byte(p.run.name>>8), byte(p.run.asked), byte(p.run.asked>>8), byte(p.run.at), byte(p.run.at>>8),
+		byte(p.run.state), flags(p.run.exists, p.run.succeeded, p.run.failed))
 	for k := range s.kids {
 		kid := &s.kids[k]
 		set := &kid.set
@@ -243,6 +247,9 @@ func (s *smallState) String() string {
 	}
 	if p.check != 0 {
 		text += [...]string{"", " not met", " unread", " not met, unread"}[p.check]
+	}
+	if p.run.exists {
+		text += fmt.Sprint(" run ", [...]string{"runs", "succeeded", "failed", "undecided"}[p.run.state])
 	}
 	if status := statuses.at(p.status); status.Rollout != nil {
 		text += fmt.Sprintf(" (%s step %d)", status.Rollout.Phase, status.Rollout.Step)
