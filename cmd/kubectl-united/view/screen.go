@@ -176,7 +176,7 @@ func facts(st *Status) [][]cell {
 		if c.Message != "" && !st.says(c.Message) {
 			text += ": " + c.Message
 		}
-		list = append(list, fact("Check", text, map[string]string{"Met": green, "NotMet": yellow, "Failed": red}[c.State]))
+		list = append(list, fact("Check", text, map[string]string{"Met": green, "NotMet": yellow, "Running": yellow, "Failed": red}[c.State]))
 	}
 	if r.Forced {
 		list = append(list, fact("Forced", "failed and unavailable replicas hold nothing back", red))

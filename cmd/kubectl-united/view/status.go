@@ -72,7 +72,7 @@ type Rollout struct {
 	Checks []Check `json:"checks,omitempty"`
 }
 
-// Check is the last result of a check. State is one of: Met, NotMet, Failed. Message says why it is not met.
+// Check is the last result of a check. State is one of: Met, NotMet, Running, Failed. Message says why it is not met.
 type Check struct {
 	Name    string `json:"name"`
 	State   string `json:"state"`

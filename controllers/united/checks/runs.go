@@ -137,7 +137,7 @@ func (r *Runner) lastWords(ctx context.Context, namespace string, job types.UID)
 				continue
 			}
 			last = ended.FinishedAt.Time
-			said = fmt.Sprintf("; container %s of %s ended with exit code %d", c.Name, pod.Name, ended.ExitCode)
+			said = fmt.Sprintf(", container %s of %s ended with exit code %d", c.Name, pod.Name, ended.ExitCode)
 			if message := strings.TrimSpace(ended.Message); message != "" {
 				said += ": " + message
 			}

@@ -116,8 +116,8 @@ func TestAFailedJobSaysWhy(t *testing.T) {
 		pods []k8sruntime.Object
 		want string
 	}{
-		"the last words":   {[]k8sruntime.Object{pod("b", "2 of 5\nfailed", 1, 0), pod("a", "3 of 5\nfailed\n", 2, 5)}, "; container smoke of a ended with exit code 2: 3 of 5 failed"},
-		"no words":         {[]k8sruntime.Object{pod("a", "", 1, 0)}, "; container smoke of a ended with exit code 1"},
+		"the last words":   {[]k8sruntime.Object{pod("b", "2 of 5\nfailed", 1, 0), pod("a", "3 of 5\nfailed\n", 2, 5)}, ", container smoke of a ended with exit code 2: 3 of 5 failed"},
+		"no words":         {[]k8sruntime.Object{pod("a", "", 1, 0)}, ", container smoke of a ended with exit code 1"},
 		"it went well":     {[]k8sruntime.Object{pod("a", "fine", 0, 0)}, ""},
 		"no pods any more": {nil, ""},
 	} {

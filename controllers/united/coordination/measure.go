@@ -159,6 +159,9 @@ func (c *coordinator) fails(m *measured, r *v1alpha1.CheckStatus, turn func(v1al
 	r.FailingTime = ptr.To(ptr.Deref(r.FailingTime, *c.nowInSeconds()))
 	switch failed, at := m.kind.hasFailed(c, m, r); {
 	case failed:
+		if m.kind.endOnly {
+			r.FailingTime = nil // it has failed now, and not since it began
+		}
 		turn(v1alpha1.CheckHasFailed, m.seen.Message)
 	case !at.IsZero() && c.Now.Before(at):
 		c.requeueAt(at)

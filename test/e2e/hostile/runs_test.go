@@ -159,3 +159,29 @@ func TestJobOverQuota(t *testing.T) {
 	e.Expect(e.Client.Delete(e.Ctx, quota)).To(Succeed())
 	w.IsReady(v1alpha1.ReasonRolloutComplete)
 }
+
+// TestJobsAreTidied: of the finished ones of a check, the last revisionHistoryLimit stay, and that of the last step.
+func TestJobsAreTidied(t *testing.T) {
+	t.Parallel()
+	e := NewEnv(t)
+	w := checkedBy(e, Smoke("v1"))
+	w.Patch(`{"spec":{"revisionHistoryLimit":1}}`)
+	for _, tag := range []string{"v2", "v3"} {
+		w.SetImage(tag)
+		w.IsReady(v1alpha1.ReasonRolloutComplete)
+	}
+	w.Eventually(w.Jobs).Should(HaveLen(2))
+	last := w.AwaitCheck("smoke", v1alpha1.CheckIsMet)
+	e.Expect(w.Jobs()[1].Name).To(Equal(nameOf(last)))
+	for _, job := range w.Jobs() {
+		w.IsOwned(&job)
+		e.Expect(job.Status.Succeeded).To(BeEquivalentTo(1))
+	}
+	e.Step("at rest nothing is written", func() {
+		mark := e.AuditMark()
+		w.Patch(`{"metadata":{"annotations":{"somebody":"looked"}}}`)
+		w.Settle()
+		e.Expect(e.Writes(mark)).To(BeEmpty())
+		e.Expect(w.Jobs()).To(HaveLen(2))
+	})
+}
