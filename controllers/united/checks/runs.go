@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/unitedworkloads/united/controllers/united/known"
@@ -67,6 +68,15 @@ func (o *object) judgeRun(name string, ask *known.CheckAsk) known.CheckResult {
 	default:
 		return known.CheckResult{Seen: true, Running: true, Message: r.Message}
 	}
+}
+
+// ofRun returns the result of a check whose run cannot be read. Whatever the reason, the version is not to blame.
+func (p *problem) ofRun(kind schema.GroupVersionKind) known.CheckResult {
+	message := p.message
+	if p.refused {
+		message = runs.NotPermitted(kind)
+	}
+	return known.CheckResult{Seen: true, Refused: p.certain, Unjudged: !p.certain, Message: message}
 }
 
 // set replaces an object, and reports whether that may change a result. What the pods of a Job said is kept. r.mu is held.

@@ -164,3 +164,14 @@ func TestARunThatIsNotPermitted(t *testing.T) {
 	s.Ask(parentOf("web"), asksSmoke())
 	s.Eventually(s.ofSmoke).Should(Equal(known.CheckResult{Seen: true, Refused: true, Message: "United is not permitted to use Jobs: set checks.jobs: true in the values of its Helm chart"}))
 }
+
+// TestARunThatIsNotServed does not fail: the version is not to blame.
+func TestARunThatIsNotServed(t *testing.T) {
+	s := newScene(t)
+	asks := asksSmoke()
+	asks[0].Run = "analysisrun/web-smoke-1"
+	s.Ask(parentOf("web"), asks)
+	s.Eventually(s.ofSmoke).Should(Equal(known.CheckResult{
+		Seen: true, Refused: true, Message: "the API server does not serve AnalysisRun of argoproj.io/v1alpha1: install its CustomResourceDefinition",
+	}))
+}

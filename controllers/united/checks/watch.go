@@ -23,7 +23,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/unitedworkloads/united/controllers/united/known"
-	"github.com/unitedworkloads/united/controllers/united/runs"
 )
 
 // watch has what is known of the objects of one kind in one namespace that checks name. Runner.mu guards it.
@@ -59,11 +58,10 @@ func (w *watch) result(name string, ask *known.CheckAsk, now time.Time) known.Ch
 		if !p.certain && now.Sub(p.since) < patience {
 			return known.CheckResult{}
 		}
-		message := p.message
-		if p.refused && ask.Run != "" {
-			message = runs.NotPermitted(w.kind)
+		if ask.Run != "" {
+			return p.ofRun(w.kind)
 		}
-		return known.CheckResult{Seen: true, Refused: p.refused, Message: message}
+		return known.CheckResult{Seen: true, Refused: p.refused, Message: p.message}
 	}
 	o, read := w.objects[name]
 	if !read {

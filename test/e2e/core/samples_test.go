@@ -31,6 +31,7 @@ var samples = map[string]func(t *testing.T){
 	"rolling-update.yaml":      testSampleRollingUpdate,
 	"sequential-database.yaml": testSampleSequential,
 	"checked-database.yaml":    testSampleChecked,
+	"smoke-test.yaml":          testSampleSmokeTest,
 	"spot.yaml":                testSampleSpot,
 	"spot-first.yaml":          testSampleSpotFirst,
 	"autoscaled.yaml":          testSampleAutoscaled,
@@ -66,7 +67,7 @@ func TestSamplesAreTested(t *testing.T) {
 	for _, entry := range entries {
 		found = append(found, entry.Name())
 	}
-	tested := []string{"README.md", "deployment.yaml", "cloneset.yaml", "advancedstatefulset.yaml", "leaderworkerset.yaml", "roles-leaderworkerset.yaml"}
+	tested := []string{"README.md", "deployment.yaml", "cloneset.yaml", "advancedstatefulset.yaml", "leaderworkerset.yaml", "roles-leaderworkerset.yaml", "analysis.yaml"}
 	for name := range samples {
 		tested = append(tested, name)
 	}
@@ -179,6 +180,19 @@ func testSampleChecked(t *testing.T) {
 	}
 	w.IsReady(v1alpha1.ReasonRolloutComplete)
 	w.Expect(w.Images()).To(Equal(ThreeZones("quiet-v2")))
+}
+
+func testSampleSmokeTest(t *testing.T) {
+	w := applySample(t, "smoke-test.yaml", "basket")
+	w.IsReady(v1alpha1.ReasonRolloutComplete)
+	w.Expect(w.Jobs()).To(BeEmpty())
+	w.SetImage("v2")
+	w.IsReady(v1alpha1.ReasonRolloutComplete)
+	w.Expect(w.Jobs()).To(HaveLen(2), "one after the canary, and one at the end")
+	w.JSONPatch(`[{"op":"replace","path":"/spec/updateStrategy/rollingUpdate/checks/0/job/template/spec/template/spec/containers/0/image","value":"registry.example/basket-smoke:fail"}]`)
+	w.SetImage("v3")
+	w.AwaitPhase(v1alpha1.RolloutCheckFailed, "check smoke failed", "3 of 5 requests failed")
+	w.Expect(w.Images()).To(Equal(Images{"zone-a": "v2 v3", "zone-b": "v2 v2", "zone-c": "v2 v2"}))
 }
 
 func testSampleSpot(t *testing.T) {

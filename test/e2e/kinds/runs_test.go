@@ -5,7 +5,12 @@ package kinds
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -125,4 +130,37 @@ func TestAnalysisRefused(t *testing.T) {
 	e.Expect(w.AnalysisRuns()).To(BeEmpty())
 	analysisTemplate(e, "success-rate", "success")
 	w.IsReady(v1alpha1.ReasonRolloutComplete)
+}
+
+// TestAnalysisSample applies config/samples/analysis.yaml, whose Prometheus is a server of the test, and whose minutes are seconds.
+func TestAnalysisSample(t *testing.T) {
+	t.Parallel()
+	e := NewEnv(t)
+	e.Rollouts()
+	var rate atomic.Value
+	rate.Store("0.999")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		query := r.FormValue("query")
+		if !strings.Contains(query, `{service="search",code!~"5.."}`) {
+			http.Error(w, query, http.StatusBadRequest)
+			return
+		}
+		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,%q]}]}}`, rate.Load())
+	}))
+	t.Cleanup(server.Close)
+	sample, err := os.ReadFile(filepath.Join(SamplesDir(t), "analysis.yaml"))
+	e.Expect(err).NotTo(HaveOccurred())
+	file := filepath.Join(t.TempDir(), "analysis.yaml")
+	sooner := strings.NewReplacer("http://prometheus.monitoring:9090", server.URL, "interval: 30s", "interval: 1s").Replace(string(sample))
+	e.Expect(os.WriteFile(file, []byte(sooner), 0o600)).To(Succeed())
+	e.Kubectl("apply", "-f", file)
+	w := e.Workload("search")
+	w.IsReady(v1alpha1.ReasonRolloutComplete)
+	w.SetImage("v2")
+	w.IsReady(v1alpha1.ReasonRolloutComplete)
+	e.Expect(w.AnalysisRuns()).To(HaveLen(2))
+	rate.Store("0.5")
+	w.SetImage("v3")
+	w.AwaitPhase(v1alpha1.RolloutCheckFailed, "check success-rate failed", "success-rate")
+	e.Expect(w.Images()).To(Equal(Images{"zone-a": "v2 v3", "zone-b": "v2 v2", "zone-c": "v2 v2"}))
 }

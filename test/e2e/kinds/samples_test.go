@@ -25,6 +25,7 @@ func TestEverySampleComesUp(t *testing.T) {
 		KindNamed(kind).Manager(Shared, t)
 	}
 	e := NewEnv(t)
+	e.Rollouts()
 	e.Expect(e.Cluster.Furnish(e.Ctx, 3)).To(Succeed())
 	t.Cleanup(func() {
 		for _, name := range []string{"on-demand-1", "spot-1"} {

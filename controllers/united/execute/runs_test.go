@@ -1,0 +1,145 @@
+// Copyright The United Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/perparent"
+	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/controllers/united/known"
+	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/runs"
+	"github.com/unitedworkloads/united/controllers/united/world"
+)
+
+// The real API server is in test/e2e.
+
+func checkedParent() *v1alpha1.UnitedDeployment {
+	return &v1alpha1.UnitedDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u-1"},
+		Spec: v1alpha1.UnitedDeploymentSpec{RevisionHistoryLimit: ptr.To[int32](1), UpdateStrategy: v1alpha1.UpdateStrategy{RollingUpdate: &v1alpha1.RollingUpdate{
+			Checks: []v1alpha1.RolloutCheck{{Name: "smoke", Job: &v1alpha1.JobCheck{}}, {Name: "rate", Analysis: &v1alpha1.AnalysisCheck{}}},
+		}}},
+	}
+}
+
+// runOf returns a run of the parent, which is so many minutes old.
+func runOf(kind schema.GroupVersionKind, check, name string, age int, status map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"status": status}}
+	u.SetGroupVersionKind(kind)
+	u.SetNamespace("shop")
+	u.SetName(name)
+	u.SetCreationTimestamp(metav1.NewTime(time.Date(2026, 1, 1, 1, -age, 0, 0, time.UTC)))
+	u.SetLabels(map[string]string{v1alpha1.LabelName: "web", v1alpha1.LabelCheck: check})
+	u.SetOwnerReferences([]metav1.OwnerReference{world.OwnerOf(checkedParent())})
+	return u
+}
+
+var (
+	complete   = map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+	failed     = map[string]any{"conditions": []any{map[string]any{"type": "Failed", "status": "True"}}}
+	unfinished = map[string]any{}
+)
+
+// TestTidyRuns: what was left is ended, what has ended is kept up to revisionHistoryLimit of each check, and what is not ours is
+// left alone.
+func TestTidyRuns(t *testing.T) {
+	foreign := runOf(runs.JobKind, "smoke", "foreign", 1, unfinished)
+	foreign.SetOwnerReferences(nil)
+	ofAnother := runOf(runs.JobKind, "smoke", "of-another", 1, complete)
+	ofAnother.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: "web", UID: "u-0", Controller: ptr.To(true)}})
+	objects := []runtime.Object{
+		foreign, ofAnother,
+		runOf(runs.JobKind, "smoke", "wanted", 9, complete),
+		runOf(runs.JobKind, "smoke", "wanted-running", 1, unfinished),
+		runOf(runs.JobKind, "smoke", "left", 1, unfinished),
+		runOf(runs.JobKind, "smoke", "last", 2, failed),
+		runOf(runs.JobKind, "smoke", "old", 3, complete),
+		runOf(runs.JobKind, "smoke", "oldest", 4, complete),
+		runOf(runs.JobKind, "other", "only", 5, complete),
+		runOf(runs.AnalysisKind, "rate", "analysis-left", 1, map[string]any{"phase": "Running"}),
+		runOf(runs.AnalysisKind, "rate", "analysis-last", 2, map[string]any{"phase": "Inconclusive"}),
+		runOf(runs.AnalysisKind, "rate", "analysis-old", 3, map[string]any{"phase": "Successful"}),
+	}
+	writes := 0
+	c := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithRuntimeObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			writes++
+			return c.Delete(ctx, o, opts...)
+		},
+	}).Build()
+	e := &Executor{Client: c, Live: c, Tidied: &perparent.Memory[string]{}}
+	in := &planner.Input{World: world.World{Parent: checkedParent()}}
+	p := &planner.Plan{Rollout: &coordination.Plan{
+		State: &v1alpha1.RolloutStatus{Checks: []v1alpha1.CheckStatus{{Name: "smoke", Run: "job/wanted"}}}, Asks: []known.CheckAsk{{Run: "job/wanted-running"}},
+	}}
+	in.Parent.Spec.Paused = true
+	if err := e.TidyRuns(t.Context(), in, p); err != nil || writes != 0 {
+		t.Fatal("while it is paused, everything stays as it is:", err, writes)
+	}
+	in.Parent.Spec.Paused = false
+	for range 2 { // the second time nothing has changed
+		if err := e.TidyRuns(t.Context(), in, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := func(kind schema.GroupVersionKind) (found []string) {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind)
+		if err := c.List(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
+		for i := range list.Items {
+			name := list.Items[i].GetName()
+			if terminate, _, _ := unstructured.NestedBool(list.Items[i].Object, "spec", "terminate"); terminate {
+				name += " (terminated)"
+			}
+			found = append(found, name)
+		}
+		slices.Sort(found)
+		return found
+	}
+	if got := names(runs.JobKind); !slices.Equal(got, []string{"foreign", "last", "of-another", "only", "wanted", "wanted-running"}) {
+		t.Error(got)
+	}
+	if got := names(runs.AnalysisKind); !slices.Equal(got, []string{"analysis-last", "analysis-left (terminated)"}) {
+		t.Error(got)
+	}
+	if writes != 4 {
+		t.Errorf("%d objects are deleted, and not once each", writes)
+	}
+}
+
+func TestIsNotPermitted(t *testing.T) {
+	jobs := schema.GroupResource{Group: "batch", Resource: "jobs"}
+	for text, want := range map[string]bool{
+		`User "u" cannot create resource "jobs" in API group "batch" in the namespace "shop"`: true,
+		`exceeded quota: none, requested: count/jobs.batch=1`:                                  false,
+		`ValidatingAdmissionPolicy 'p' denied request: a Job cannot be so large`:               false,
+	} {
+		if got := isNotPermitted(apierrors.NewForbidden(jobs, "web", errors.New(text))); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+	if isNotPermitted(fmt.Errorf("cannot, in API group")) {
+		t.Error("another error")
+	}
+}
