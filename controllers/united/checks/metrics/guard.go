@@ -37,6 +37,11 @@ func (e statusError) Error() string {
 	return fmt.Sprintf("the server answered %d %s", int(e), http.StatusText(int(e)))
 }
 
+// errNoAnswer says that a server did not answer in time.
+type errNoAnswer struct{ within time.Duration }
+
+func (e errNoAnswer) Error() string { return "no answer within " + e.within.String() }
+
 // guard bounds what a server can do.
 type guard struct {
 	next    http.RoundTripper
@@ -100,7 +105,7 @@ func describe(err error, timeout time.Duration) error {
 	case errors.As(err, &answered):
 		return said(answered)
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timedOut) && timedOut.Timeout():
-		return fmt.Errorf("no answer within %s", timeout)
+		return errNoAnswer{timeout}
 	case errors.Is(err, context.Canceled):
 		return context.Canceled
 	case errors.As(err, &unknown):

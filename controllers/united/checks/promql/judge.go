@@ -24,8 +24,7 @@ const (
 )
 
 // Judge compares the value of the replicas that are updated with the limits, and with the value of the others. nil and NaN are
-// no data. hasBaseline: there are others. The text says what a verdict other than Met is about. It is an error if the values
-// cannot be compared.
+// no data. hasBaseline: there are others. The text has the values. It is an error if they cannot be compared.
 func Judge(candidate, baseline *float64, hasBaseline bool, l Limits) (Verdict, string, error) {
 	if isNoData(candidate) {
 		return NoData, "no data for the updated replicas", nil
@@ -37,7 +36,7 @@ func Judge(candidate, baseline *float64, hasBaseline bool, l Limits) (Verdict, s
 	case l.Min != nil && value < *l.Min:
 		return NotMet, number(value) + ", at least " + number(*l.Min), nil
 	case l.MaxRatio == nil || !hasBaseline:
-		return Met, "", nil
+		return Met, number(value), nil
 	case isNoData(baseline):
 		return NoData, "no data for the replicas that are not updated", nil
 	}
@@ -46,13 +45,13 @@ func Judge(candidate, baseline *float64, hasBaseline bool, l Limits) (Verdict, s
 	case other < 0 || math.IsInf(other, 0):
 		return NoData, "", errors.New("maxRatio cannot compare with what the replicas that are not updated have, " + number(other))
 	case other == 0 && l.Max != nil:
-		return Met, "", nil // max was judged above
+		// max was judged above
 	case other == 0 && value != 0:
 		return NotMet, number(value) + ", and 0 for the replicas that are not updated", nil
 	case other != 0 && value > most:
 		return NotMet, fmt.Sprintf("%s, at most %s times %s of the replicas that are not updated", number(value), number(*l.MaxRatio), number(other)), nil
 	}
-	return Met, "", nil
+	return Met, fmt.Sprintf("%s, and %s for the replicas that are not updated", number(value), number(other)), nil
 }
 
 func isNoData(value *float64) bool { return value == nil || math.IsNaN(*value) }
