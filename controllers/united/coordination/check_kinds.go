@@ -21,8 +21,6 @@ type checkKind struct {
 	endOnly bool
 	// failsForGood: a failure does not end by itself.
 	failsForGood bool
-	// fluctuates: what it says differs each time, so that it is recorded only when the state changes.
-	fluctuates bool
 	// canBeJudged reports whether there is something to observe now.
 	canBeJudged func(c *coordinator) bool
 	// ask says what to observe.
@@ -36,7 +34,7 @@ func kindOf(check *v1alpha1.RolloutCheck) checkKind {
 	case check.Job != nil, check.Analysis != nil:
 		return checkKind{endOnly: true, failsForGood: true, canBeJudged: stepIsReached, ask: askRun, hasFailed: runHasFailed}
 	case check.Prometheus != nil:
-		return checkKind{failsForGood: true, fluctuates: true, canBeJudged: anyIsUpdated, ask: askQuery, hasFailed: queryHasFailed}
+		return checkKind{failsForGood: true, canBeJudged: anyIsUpdated, ask: askQuery, hasFailed: queryHasFailed}
 	}
 	return checkKind{canBeJudged: always, ask: askCondition, hasFailed: conditionHasFailed}
 }
@@ -89,7 +87,7 @@ func askQuery(c *coordinator, _ *v1alpha1.RolloutCheck) known.CheckAsk {
 	ask := known.CheckAsk{Reached: c.reached()}
 	for _, v := range c.states {
 		for _, m := range v.replicaStates {
-			switch pod := (known.CheckedPod{Name: m.Name, Subset: v.Name}); {
+			switch pod := (known.CheckedPod{Name: m.Name, Subset: v.Name, Version: m.Version}); {
 			case isUpdated(m) && !v.Removed:
 				ask.Updated = append(ask.Updated, pod)
 			case !m.updated && !m.Terminating:

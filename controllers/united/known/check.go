@@ -26,6 +26,8 @@ const AnyRound = "*"
 // CheckedPod is a pod that a query is about.
 type CheckedPod struct {
 	Name, Subset string
+	// Version is its label united.dev/version; "" without one.
+	Version string
 }
 
 // CheckResult is what was last seen of a check. The zero value says that nothing was seen yet: then nothing is released, and the

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/unitedworkloads/united/controllers/united/checks/metrics"
+	"github.com/unitedworkloads/united/controllers/united/checks/queries"
 	"github.com/unitedworkloads/united/test/cluster"
 	"github.com/unitedworkloads/united/test/install"
 )
@@ -30,7 +30,7 @@ var serversLock sync.Mutex
 
 // SetServers sets Prometheus servers in the Secret of the chart; nil takes one away. The manager has it when the file that it
 // reads has changed, and it looks every few seconds.
-func (e *Env) SetServers(servers map[string]*metrics.Server) {
+func (e *Env) SetServers(servers map[string]*queries.Server) {
 	e.T.Helper()
 	serversLock.Lock()
 	defer serversLock.Unlock()
@@ -144,7 +144,7 @@ func (p *Prometheus) export(w http.ResponseWriter, r *http.Request) {
 // Opened makes it the server of that name for checks of this namespace, and of the others that are given.
 func (p *Prometheus) Opened(name string, namespaces ...string) {
 	p.T.Helper()
-	p.SetServers(map[string]*metrics.Server{name: {URL: p.URL, Namespaces: append(namespaces, p.Namespace)}})
+	p.SetServers(map[string]*queries.Server{name: {URL: p.URL, Namespaces: append(namespaces, p.Namespace)}})
 }
 
 // ErrorRate returns a check on how many of the requests fail, as YAML; limits are the rest of it.

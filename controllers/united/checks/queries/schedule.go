@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package metrics
+package queries
 
 import (
 	"context"
@@ -33,9 +33,11 @@ const (
 type Ask struct {
 	// Check is its name. Another Round is measured anew at once.
 	Check, Round string
-	Server       string
-	Query        string
-	Interval     time.Duration
+	// Reached: the step is reached; what is measured after that is marked so.
+	Reached  bool
+	Server   string
+	Query    string
+	Interval time.Duration
 	// Candidate is about the replicas that are updated, and Baseline about the others; nil if it is not asked for.
 	Candidate promql.Values
 	Baseline  *promql.Values
@@ -47,6 +49,8 @@ type Ask struct {
 // Result is the last result of a check.
 type Result struct {
 	Round string
+	// Reached: the measurement began after the step was reached.
+	Reached bool
 	// Verdict is NoData after an error, too.
 	Verdict promql.Verdict
 	// Message has the values of the first measurement in a row that had this verdict.
@@ -88,10 +92,10 @@ type task struct {
 	key
 	ask Ask
 	due time.Time
-	// waits: it is in a lane, or is being measured.
-	waits  bool
-	ended  time.Time
-	result *Result
+	// waits: it is in a lane, or is being measured. again: it is due again meanwhile.
+	waits, again bool
+	ended        time.Time
+	result       *Result
 }
 
 type laneKey struct{ server, namespace string }
@@ -126,14 +130,14 @@ func (s *Schedule) OnChange(changed func(parent types.NamespacedName)) {
 }
 
 // Start measures until ctx is done.
-func (s *Schedule) Start(ctx context.Context) error {
+func (s *Schedule) Start(ctx context.Context) {
 	stop := context.AfterFunc(ctx, s.queue.ShutDown)
 	defer stop()
 	for {
 		k, ended := s.queue.Get()
 		if ended {
 			s.running.Wait()
-			return nil
+			return
 		}
 		s.take(ctx, k)
 		s.queue.Done(k)
@@ -148,8 +152,12 @@ func (s *Schedule) Ask(parent types.NamespacedName, asks []Ask) {
 	is := make(map[string]*task, len(asks))
 	for _, a := range asks {
 		t := was[a.Check]
-		if t == nil || t.ask.Round != a.Round {
+		switch {
+		case t == nil || t.ask.Round != a.Round:
 			t = &task{key: key{parent, a.Check}, due: s.clock.Now()}
+			s.queue.Add(t.key)
+		case a.Reached && !t.ask.Reached:
+			t.due = s.clock.Now()
 			s.queue.Add(t.key)
 		}
 		t.ask = a
@@ -179,7 +187,11 @@ func (s *Schedule) take(ctx context.Context, k key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.tasks[k.parent][k.check]
-	if t == nil || t.waits {
+	if t == nil {
+		return
+	}
+	if t.waits {
+		t.again = !t.due.After(s.clock.Now())
 		return
 	}
 	if early := t.due.Sub(s.clock.Now()); early > 0 { // the queue keeps the earliest time of a key
@@ -196,7 +208,7 @@ func (s *Schedule) take(ctx context.Context, k key) {
 			s.byServer[l.server] = &load{}
 		}
 	}
-	t.waits = true
+	t.waits, t.again = true, false
 	l.waiting = append(l.waiting, t)
 	s.serve(ctx)
 }
@@ -222,7 +234,7 @@ func (s *Schedule) serve(ctx context.Context) {
 			s.inFlight++
 			s.lanes = append(append(s.lanes[:i], s.lanes[i+1:]...), l) // the others are served first
 			ask := t.ask
-			s.running.Go(func() { s.measured(ctx, l, t, s.measure(ctx, t.parent.Namespace, &ask)) })
+			s.running.Go(func() { s.measured(ctx, l, t, &ask, s.measure(ctx, t.parent.Namespace, &ask)) })
 		}
 	}
 }
@@ -235,7 +247,7 @@ func (l *load) most() int {
 }
 
 // measured records a result, and goes on with what waits.
-func (s *Schedule) measured(ctx context.Context, l *lane, t *task, o outcome) {
+func (s *Schedule) measured(ctx context.Context, l *lane, t *task, a *Ask, o outcome) {
 	s.mu.Lock()
 	server := s.byServer[l.server]
 	l.inFlight--
@@ -249,9 +261,12 @@ func (s *Schedule) measured(ctx context.Context, l *lane, t *task, o outcome) {
 	changed := s.changed
 	if s.tasks[t.parent][t.check] == t {
 		next := wait.Jitter(t.ask.Interval, jitter)
+		if t.again {
+			next = 0
+		}
 		t.waits, t.ended, t.due = false, s.clock.Now(), s.clock.Now().Add(next)
 		s.queue.AddAfter(t.key, next)
-		if !t.record(&o) {
+		if !t.record(a, &o) {
 			changed = nil
 		}
 	} else {
@@ -318,9 +333,9 @@ func (s *Schedule) measure(ctx context.Context, namespace string, a *Ask) outcom
 type refusedError struct{ error }
 
 // record records a result, and reports whether it may matter to a rollout.
-func (t *task) record(o *outcome) bool {
+func (t *task) record(a *Ask, o *outcome) bool {
 	was := t.result
-	is := &Result{Round: t.ask.Round, Verdict: o.verdict, Message: o.text}
+	is := &Result{Round: a.Round, Reached: a.Reached && t.ask.Reached, Verdict: o.verdict, Message: o.text}
 	if was != nil {
 		is.Misses = was.Misses
 	}

@@ -1,7 +1,7 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package metrics
+package queries
 
 import (
 	"context"
@@ -94,13 +94,14 @@ func newScene(t *testing.T, c clock.WithTicker) *scene {
 		s.told++
 	})
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- s.Start(ctx) }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.Start(ctx)
+	}()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		<-ended
 	})
 	return s
 }

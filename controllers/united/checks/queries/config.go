@@ -1,9 +1,9 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics asks the Prometheus servers that the operator of United has configured. Users name a server, and never say
+// Package queries asks the Prometheus servers that the operator of United has configured. Users name a server, and never say
 // where it is.
-package metrics
+package queries
 
 import (
 	"fmt"
