@@ -69,7 +69,7 @@ func (c *coordinator) measureOne(check *v1alpha1.RolloutCheck) *v1alpha1.CheckSt
 	case m.decided():
 		c.checks = append(c.checks, m)
 		return m.record
-	case !m.kind.canBeJudged(c):
+	case !m.kind.canBeJudged(c, m.record):
 		return m.record
 	}
 	m.ask = m.kind.ask(c, check)
