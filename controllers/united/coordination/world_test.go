@@ -37,6 +37,8 @@ type world struct {
 	// seen is what is seen of the checks; resumed is when the last pause ended.
 	seen    map[string]known.CheckResult
 	resumed time.Time
+	// measure, if it is set, sets seen before each pass.
+	measure func()
 	now     time.Time
 	uid     int
 	// broken revisions make pods that fail.
@@ -260,6 +262,9 @@ func (w *world) record(in coordination.Input, p coordination.Plan) {
 }
 
 func (w *world) input() coordination.Input {
+	if w.measure != nil {
+		w.measure()
+	}
 	paused := ""
 	if w.paused {
 		paused = "the rollout is paused (spec.paused)"

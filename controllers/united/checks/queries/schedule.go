@@ -92,7 +92,7 @@ type task struct {
 	key
 	ask Ask
 	due time.Time
-	// waits: it is in a lane, or is being measured. again: it is due again meanwhile.
+	// waits: it is in a lane, or is being measured. again: it is to be measured again after that.
 	waits, again bool
 	ended        time.Time
 	result       *Result
@@ -157,7 +157,7 @@ func (s *Schedule) Ask(parent types.NamespacedName, asks []Ask) {
 			t = &task{key: key{parent, a.Check}, due: s.clock.Now()}
 			s.queue.Add(t.key)
 		case a.Reached && !t.ask.Reached:
-			t.due = s.clock.Now()
+			t.due, t.again = s.clock.Now(), t.waits
 			s.queue.Add(t.key)
 		}
 		t.ask = a
@@ -187,11 +187,7 @@ func (s *Schedule) take(ctx context.Context, k key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.tasks[k.parent][k.check]
-	if t == nil {
-		return
-	}
-	if t.waits {
-		t.again = !t.due.After(s.clock.Now())
+	if t == nil || t.waits {
 		return
 	}
 	if early := t.due.Sub(s.clock.Now()); early > 0 { // the queue keeps the earliest time of a key
@@ -208,7 +204,7 @@ func (s *Schedule) take(ctx context.Context, k key) {
 			s.byServer[l.server] = &load{}
 		}
 	}
-	t.waits, t.again = true, false
+	t.waits = true
 	l.waiting = append(l.waiting, t)
 	s.serve(ctx)
 }
@@ -233,6 +229,7 @@ func (s *Schedule) serve(ctx context.Context) {
 			server.inFlight++
 			s.inFlight++
 			s.lanes = append(append(s.lanes[:i], s.lanes[i+1:]...), l) // the others are served first
+			t.again = false
 			ask := t.ask
 			s.running.Go(func() { s.measured(ctx, l, t, &ask, s.measure(ctx, t.parent.Namespace, &ask)) })
 		}

@@ -294,3 +294,23 @@ func TestSilentServer(t *testing.T) {
 	end(1, nil)
 	s.Eventually(running).Should(Equal(mostOfServer))
 }
+
+// TestReached: a measurement that began before the step was reached does not count for its end, and another one begins at once.
+func TestReached(t *testing.T) {
+	s := newScene(t, testclock.NewFakeClock(time.Unix(1767225600, 0)))
+	s.answers.set(new(0.0), nil)
+	s.Ask(parent("shop", "web"), ask("1", func(a *Ask) { a.Server = "waits" }))
+	reached := func(a *Ask) { a.Server, a.Reached = "waits", true }
+	s.Eventually(func() int { return s.answers.times("waits") }).Should(Equal(1))
+	s.Ask(parent("shop", "web"), ask("1", reached))
+	s.answers.ends <- nil
+	s.becomes(Result{Round: "1", Verdict: promql.Met, Message: "0"})
+	s.answers.ends <- nil
+	s.becomes(Result{Round: "1", Reached: true, Verdict: promql.Met, Message: "0"})
+	s.Ask(parent("shop", "web"), ask("1", reached)) // the control: it is not measured with each pass
+	s.Ask(parent("shop", "web"), ask("1", func(a *Ask) { a.Server = "waits" }))
+	s.Ask(parent("shop", "web"), ask("1", reached)) // it stands again
+	s.Eventually(func() int { return s.answers.times("waits") }).Should(Equal(3))
+	s.answers.ends <- nil
+	s.becomes(Result{Round: "1", Reached: true, Verdict: promql.Met, Message: "0"})
+}
