@@ -100,6 +100,16 @@ func rollingRefusals() []rollingRefusal {
 		schema("a condition without a type", `{checks: [{name: mysql, objectCondition: {apiVersion: v1, kind: Pod, name: web}}]}`, rollingPath+".checks[0].objectCondition.type: Required value"),
 		schema("another status", `{checks: [`+checkOf("mysql", `, status: "Yes"`)+`]}`, rollingPath+`.checks[0].objectCondition.status: Unsupported value: "Yes": supported values: "True", "False", "Unknown"`),
 		schema("a status that is no text", `{checks: [`+checkOf("mysql", `, status: true`)+`]}`, rollingPath+".checks[0].objectCondition.status: ", "must be of type string"),
+		refused("a query without a limit", `{checks: [{name: q, prometheus: {server: s, query: up}}]}`, rollingPath+".checks[0].prometheus: ", "must have min, max or maxRatio"),
+		refused("a ratio of what does not differ", `{checks: [{name: q, prometheus: {server: s, query: up, maxRatio: "1"}}]}`, rollingPath+".checks[0].prometheus.maxRatio: ", "the query must contain ${pods}, ${subset} or ${version}"),
+		refused("a limit that is no number", `{checks: [{name: q, prometheus: {server: s, query: up, max: "5%"}}]}`, rollingPath+".checks[0].prometheus.max: ", `must be a decimal number, such as "0.01"`),
+		schema("a limit that is not text", `{checks: [{name: q, prometheus: {server: s, query: up, max: 5}}]}`, rollingPath+".checks[0].prometheus.max: ", "must be of type string"),
+		schema("a query of 1 MB", `{checks: [{name: q, prometheus: {server: s, max: "1", query: "`+strings.Repeat("a", 1<<20)+`"}}]}`, rollingPath+".checks[0].prometheus.query: Too long"),
+		schema("a query without a server", `{checks: [{name: q, prometheus: {query: up, max: "1"}}]}`, rollingPath+".checks[0].prometheus.server: Required value"),
+		refused("a short interval", `{checks: [{name: q, prometheus: {server: s, query: up, max: "1", interval: 1s}}]}`, rollingPath+".checks[0].prometheus.interval: ", `must be a duration of at least 5s, such as "30s"`),
+		schema("failureLimit 0", `{checks: [{name: q, prometheus: {server: s, query: up, max: "1", failureLimit: 0}}]}`, rollingPath+".checks[0].prometheus.failureLimit: ", "greater than or equal to 1"),
+		schema("another noData", `{checks: [{name: q, prometheus: {server: s, query: up, max: "1", noData: Fail}}]}`, rollingPath+`.checks[0].prometheus.noData: Unsupported value: "Fail"`),
+		refused("the version without its label", `{checks: [{name: q, prometheus: {server: s, query: 'a{v=~"${version}"}', max: "1"}}]}`, rollingPath+".checks", "${version} is the label united.dev/version of the pods: set spec.versionLabel to TemplateHash"),
 		schema("duration is a number", `{steps: [`+everyStep+`, pause: {duration: 10}}]}`, rollingPath+".steps[0].pause.duration: ", "must be of type string"),
 	}
 	for _, value := range []string{`-1`, `"-1%"`, `"101%"`, `"5"`, `"%"`, `""`, `"5 %"`, `"05%"`, `"+5%"`, `"5.5%"`, `"half"`} {

@@ -43,7 +43,7 @@ func newQueried(change func(*v1alpha1.RollingUpdate), sizes ...int32) *queried {
 		}
 	}), sizes...)}
 	q.met()
-	q.world.measure = func() {
+	q.measure = func() {
 		if q.late {
 			q.seen = q.last
 			return

@@ -13,13 +13,18 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/api"
+	promapi "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/checks/queries"
 	"github.com/unitedworkloads/united/test/cluster"
 	"github.com/unitedworkloads/united/test/install"
@@ -118,6 +123,19 @@ func (p *Prometheus) Fails(image string, percent int) {
 	}
 }
 
+// Query returns the value of a query; 0 without data.
+func (p *Prometheus) Query(query string) float64 {
+	p.T.Helper()
+	client, err := api.NewClient(api.Config{Address: p.URL})
+	p.Expect(err).NotTo(HaveOccurred())
+	value, _, err := promapi.NewAPI(client).Query(p.Ctx, query, time.Time{})
+	p.Expect(err).NotTo(HaveOccurred())
+	if vector, ok := value.(model.Vector); ok && len(vector) > 0 {
+		return float64(vector[0].Value)
+	}
+	return 0
+}
+
 // export tells what pods have served: a hundred requests more each time.
 func (p *Prometheus) export(w http.ResponseWriter, r *http.Request) {
 	pods := &corev1.PodList{}
@@ -134,7 +152,7 @@ func (p *Prometheus) export(w http.ResponseWriter, r *http.Request) {
 		if !tells {
 			continue
 		}
-		key := fmt.Sprintf("pod=%q,image=%q", pod.Name, image)
+		key := fmt.Sprintf("pod=%q,version=%q,image=%q", pod.Name, pod.Labels[v1alpha1.LabelVersion], image)
 		p.errors[key] += percent
 		p.requests[key] += 100
 		fmt.Fprintf(w, "http_errors_total{%s} %d\nhttp_requests_total{%s} %d\n", key, p.errors[key], key, p.requests[key])
@@ -149,6 +167,7 @@ func (p *Prometheus) Opened(name string, namespaces ...string) {
 
 // ErrorRate returns a check on how many of the requests fail, as YAML; limits are the rest of it.
 func ErrorRate(server, limits string) string {
-	const of = `sum(rate(http_%s_total{pod=~"${pods}"}[4s]))`
+	// The pod before this one had its name, too: without the version, its errors would count.
+	const of = `sum(rate(http_%s_total{pod=~"${pods}",version=~"${version}"}[4s]))`
 	return fmt.Sprintf("{name: errors, prometheus: {server: %s, interval: 5s, query: '%s / %s', %s}}", server, fmt.Sprintf(of, "errors"), fmt.Sprintf(of, "requests"), limits)
 }
