@@ -51,7 +51,7 @@ func TestErrorRate(t *testing.T) {
 	e.Step("a bad one is held, and fails", func() {
 		p.Fails("v3", 20)
 		w.SetImage("v3")
-		w.AwaitPhase(v1alpha1.RolloutCheckFailed, "check errors failed: 0.", ", at most 0.01 since ", "united.dev/retry="+w.Parent().Status.UpdateRevision)
+		w.AwaitPhase(v1alpha1.RolloutCheckFailed, "check errors failed: 0.", ", at most 0.01 since ", "united.dev/retry=web-")
 		w.StallsWhole(v1alpha1.ReasonCheckFailed, "Check errors failed")
 		w.AwaitEvent(corev1.EventTypeWarning, v1alpha1.ReasonCheckFailed, "Check errors failed")
 		e.Expect(w.Images()["zone-b"]).To(Equal("v2 v2"))
