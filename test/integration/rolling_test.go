@@ -89,7 +89,7 @@ func rollingRefusals() []rollingRefusal {
 		schema("steps are a list", `{steps: {}}`, rollingPath+".steps: ", "must be of type array"),
 		schema("pause is no object", `{steps: [`+everyStep+`, pause: 10m}]}`, rollingPath+".steps[0].pause: ", "must be of type object"),
 		refused("a check without a member", `{checks: [{name: mysql}]}`, rollingPath+".checks[0]: ", "must have exactly one member besides name: objectCondition"),
-		schema("a check of the wrong kind", `{checks: [{name: mysql, prometheus: {query: up}}]}`, rollingPath+".checks[0]: ", "must have exactly one member besides name: objectCondition"),
+		schema("a check of the wrong kind", `{checks: [{name: mysql, httpGet: {path: /}}]}`, rollingPath+".checks[0]: ", "must have exactly one member besides name: objectCondition"),
 		refused("two checks of one name", `{checks: [`+checkOf("mysql", "")+`, `+checkOf("mysql", "")+`]}`, rollingPath+".checks[1]", "Duplicate value"),
 		schema("a check without a name", `{checks: [{objectCondition: {apiVersion: v1, kind: Pod, name: web, type: Ready}}]}`, rollingPath+".checks[0].name: Required value"),
 		schema("a name that is no DNS label", `{checks: [`+checkOf("My_SQL", "")+`]}`, rollingPath+".checks[0].name: ", "must be a DNS label: lower-case letters, digits and '-'"),
@@ -109,7 +109,7 @@ func rollingRefusals() []rollingRefusal {
 		refused("a short interval", `{checks: [{name: q, prometheus: {server: s, query: up, max: "1", interval: 1s}}]}`, rollingPath+".checks[0].prometheus.interval: ", `must be a duration of at least 5s, such as "30s"`),
 		schema("failureLimit 0", `{checks: [{name: q, prometheus: {server: s, query: up, max: "1", failureLimit: 0}}]}`, rollingPath+".checks[0].prometheus.failureLimit: ", "greater than or equal to 1"),
 		schema("another noData", `{checks: [{name: q, prometheus: {server: s, query: up, max: "1", noData: Fail}}]}`, rollingPath+`.checks[0].prometheus.noData: Unsupported value: "Fail"`),
-		refused("the version without its label", `{checks: [{name: q, prometheus: {server: s, query: 'a{v=~"${version}"}', max: "1"}}]}`, rollingPath+".checks", "${version} is the label united.dev/version of the pods: set spec.versionLabel to TemplateHash"),
+		schema("the version without its label", `{checks: [{name: q, prometheus: {server: s, query: 'a{v=~"${version}"}', max: "1"}}]}`, rollingPath+".checks", "${version} is the label united.dev/version of the pods: set spec.versionLabel to TemplateHash"),
 		schema("duration is a number", `{steps: [`+everyStep+`, pause: {duration: 10}}]}`, rollingPath+".steps[0].pause.duration: ", "must be of type string"),
 	}
 	for _, value := range []string{`-1`, `"-1%"`, `"101%"`, `"5"`, `"%"`, `""`, `"5 %"`, `"05%"`, `"+5%"`, `"5.5%"`, `"half"`} {

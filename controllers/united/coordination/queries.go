@@ -17,10 +17,21 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/known"
 )
 
-// queryCanBeJudged reports whether the revision has an available replica. Once there is a result, replicas that became
-// unavailable do not put an end to it.
+// queryCanBeJudged reports whether the revision has an available replica, or may have one. Once there is a result, replicas that
+// became unavailable do not put an end to it.
 func queryCanBeJudged(c *coordinator, record *v1alpha1.CheckStatus) bool {
-	return len(c.updatedPods(true)) > 0 || record != nil && len(c.updatedPods(false)) > 0
+	return len(c.updatedPods(true)) > 0 || record != nil && len(c.updatedPods(false)) > 0 || c.mayBeUpdated()
+}
+
+// mayBeUpdated reports whether it is not known for the moment which available replicas run the update revision, because the
+// controller of their child has not observed its spec.
+func (c *coordinator) mayBeUpdated() bool {
+	return slices.ContainsFunc(c.states, func(v *subsetState) bool {
+		if v.Removed || v.Observed == nil || v.Observed.SpecObserved || v.revision != c.Update {
+			return false
+		}
+		return slices.ContainsFunc(v.replicaStates, func(m replicaState) bool { return m.available && m.Position >= v.partition })
+	})
 }
 
 // updatedPods returns the replicas that run the update revision, or those of them that are available.
@@ -43,8 +54,12 @@ func (c *coordinator) pods(which func(*subsetState, *replicaState) bool) (pods [
 	return pods
 }
 
-// askQuery asks about the available replicas that run the update revision, and about all that do not run it.
+// askQuery asks about the available replicas that run the update revision, and about all that do not run it. Without any, the
+// question remains as it was.
 func askQuery(c *coordinator, _ *v1alpha1.RolloutCheck) known.CheckAsk {
+	if c.mayBeUpdated() {
+		return known.CheckAsk{Reached: c.reached()}
+	}
 	ask := known.CheckAsk{Reached: c.reached(), Updated: c.updatedPods(true)}
 	if len(ask.Updated) == 0 {
 		ask.Updated = c.updatedPods(false)

@@ -16,7 +16,7 @@ type CheckAsk struct {
 	// Run is the Job or AnalysisRun that the check is about, as "job/name" or "analysisrun/name"; "" if it makes none.
 	Run string
 	// Updated are the replicas of a query that run the update revision and are available, and Others the ones that do not run it.
-	// Both are sorted.
+	// Both are sorted. Without any Updated, they remain as they were in this round.
 	Updated, Others []CheckedPod
 }
 

@@ -32,7 +32,10 @@ func (c *smallConfig) hasChecks() bool {
 }
 
 // seen returns what the runner has seen.
-func (k smallCheck) seen() map[string]known.CheckResult {
+func (k smallCheck) seen(c *smallConfig) map[string]known.CheckResult {
+	if c.hasQueries() {
+		return k.measured()
+	}
 	if k&checkUnread != 0 {
 		return nil
 	}
@@ -41,6 +44,10 @@ func (k smallCheck) seen() map[string]known.CheckResult {
 
 // possibleChecks calls try for what can happen around a check.
 func (c *smallConfig) possibleChecks(s *smallState, try func(smallEvent)) {
+	if c.hasQueries() {
+		c.possibleQueries(s, try)
+		return
+	}
 	if !c.hasChecks() {
 		return
 	}
@@ -56,8 +63,12 @@ func (c *smallConfig) possibleChecks(s *smallState, try func(smallEvent)) {
 }
 
 // happenToCheck lets it happen.
-func (s *smallState) happenToCheck(what what) {
-	switch p := &s.parent; what {
+func (s *smallState) happenToCheck(c *smallConfig, ev smallEvent) {
+	if c.hasQueries() && ev.what != happensLoss {
+		s.parent.check = s.parent.check.after(ev)
+		return
+	}
+	switch p := &s.parent; ev.what {
 	case happensTurn:
 		p.check ^= checkNotMet
 	case happensRestart:
@@ -68,6 +79,7 @@ func (s *smallState) happenToCheck(what what) {
 		status := statuses.at(p.status).DeepCopy()
 		status.Rollout = nil
 		p.status, p.soaked, p.told = internStatus(status, false), false, 0
+		p.check = p.check.inAnotherRound(c)
 	}
 }
 
@@ -78,7 +90,7 @@ func (j *judged) bound() bool {
 
 // judgeCheck: nothing is released, in any subset, while a check is not met or not known to be.
 func (j *judged) judgeCheck(k, i int) {
-	if j.bound() && j.s.parent.check != 0 {
+	if j.bound() && j.s.parent.check != 0 && (!j.c.hasQueries() || j.anyUpdated()) {
 		j.complain("checks", "%s-%d is released though the check is not met", subsetName(k), i)
 	}
 }
@@ -95,6 +107,10 @@ func (j *judged) judgeVerdict(was, is *v1alpha1.UnitedDeploymentStatus) {
 	for k := range j.allotted {
 		releases = releases || j.target[k] < j.allotted[k]
 	}
+	if j.c.hasQueries() {
+		j.judgeFailure(before, is.Rollout)
+		met = met || !j.anyUpdated()
+	}
 	if !met && releases && !ended {
 		switch {
 		case before != nil && is.Rollout.Step > before.Step && !j.positionLost():
@@ -105,7 +121,7 @@ func (j *judged) judgeVerdict(was, is *v1alpha1.UnitedDeploymentStatus) {
 			j.complain("checks", "v%d becomes the current revision though the check is not met", j.version)
 		}
 	}
-	if is.Rollout.Phase == v1alpha1.RolloutCheckFailed {
+	if is.Rollout.Phase == v1alpha1.RolloutCheckFailed && !j.c.hasQueries() {
 		updated := false
 		for k := range j.s.kids {
 			for i := range j.s.kids[k].set.Pods {
@@ -161,7 +177,7 @@ func checkMutants() []mutant {
 	taken := func(when func(*planner.Input) bool) func(*planner.Input, *planner.Plan) {
 		return func(w *planner.Input, p *planner.Plan) {
 			in := *w
-			if in.Checks = smallCheck(0).seen(); when(w) {
+			if in.Checks = smallCheck(0).seen(&world); when(w) {
 				*p = *planner.Make(&in)
 			}
 		}

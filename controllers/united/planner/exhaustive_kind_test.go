@@ -46,6 +46,7 @@ func (n *kindness) correct(c *smallConfig, s *smallState) {
 	s.budget = [budgets]uint8{}
 	s.parent.soaked, s.parent.approval = false, smallApproval{} // only observers know this
 	s.parent.check = 0
+	c.correctQuery(s)
 	if s.parent.paused {
 		s.parent.paused = false
 		s.parent.generation++

@@ -251,7 +251,7 @@ func (e *seam) world(s *smallState) *planner.Input {
 	}, Update: e.revisionOf(p.version),
 	}
 	if e.config.hasChecks() {
-		w.Checks = p.check.seen()
+		w.Checks = p.check.seen(e.config)
 	}
 	e.readRecords(w, s)
 	for k := range s.kids {
@@ -810,6 +810,7 @@ func (e *seam) publish(read, s *smallState, outcome smallOutcome) {
 	}
 	if before.Rollout == nil || status.Rollout == nil || before.Rollout.Revision != status.Rollout.Revision || before.Rollout.Step != status.Rollout.Step {
 		s.parent.soaked = false
+		s.parent.check = s.parent.check.inAnotherRound(e.config)
 	}
 	if positionOf(before) != positionOf(status) {
 		s.parent.told = read.parent.variant

@@ -239,7 +239,8 @@ func (s *smallState) String() string {
 		text += " paused"
 	}
 	if p.check != 0 {
-		text += [...]string{"", " not met", " unread", " not met, unread"}[p.check]
+		text += [...]string{"", " not met", " unread", " not met, unread"}[p.check&3]
+		text += fmt.Sprintf(" (check %b)", p.check>>2)
 	}
 	if status := statuses.at(p.status); status.Rollout != nil {
 		text += fmt.Sprintf(" (%s step %d)", status.Rollout.Phase, status.Rollout.Step)

@@ -55,7 +55,7 @@ func TestErrorRate(t *testing.T) {
 		w.StallsWhole(v1alpha1.ReasonCheckFailed, "Check errors failed")
 		w.AwaitEvent(corev1.EventTypeWarning, v1alpha1.ReasonCheckFailed, "Check errors failed")
 		e.Expect(w.Images()["zone-b"]).To(Equal("v2 v2"))
-		e.Expect(e.Does("status", "web")).To(MatchRegexp(`Check +errors Failed since .*0\.\d+, at most 0\.01`))
+		e.Expect(e.Does("status", "web")).To(MatchRegexp(`Check errors failed: 0\.\d+, at most 0\.01 since (.|\n)*Check +errors Failed since`))
 		e.Expect(e.Does("why", "web")).To(ContainSubstring("CheckFailed"))
 	})
 	e.Step("a failure ends with retry, and not by itself", func() {

@@ -38,7 +38,8 @@ type Ask struct {
 	Server   string
 	Query    string
 	Interval time.Duration
-	// Candidate is about the replicas that are updated, and Baseline about the others; nil if it is not asked for.
+	// Candidate is about the replicas that are updated, and Baseline about the others; nil if it is not asked for. Without pods,
+	// both remain as they were in this round.
 	Candidate promql.Values
 	Baseline  *promql.Values
 	Limits    promql.Limits
@@ -152,6 +153,12 @@ func (s *Schedule) Ask(parent types.NamespacedName, asks []Ask) {
 	is := make(map[string]*task, len(asks))
 	for _, a := range asks {
 		t := was[a.Check]
+		if len(a.Candidate.Pods) == 0 {
+			if t == nil || t.ask.Round != a.Round {
+				continue // there is nothing to ask about yet
+			}
+			a.Candidate, a.Baseline = t.ask.Candidate, t.ask.Baseline
+		}
 		switch {
 		case t == nil || t.ask.Round != a.Round:
 			t = &task{key: key{parent, a.Check}, due: s.clock.Now()}

@@ -173,6 +173,11 @@ func TestMeasures(t *testing.T) {
 	after()
 	s.Expect(s.answers.times(`errors{pod=~"web-1"}`)).To(Equal(1))
 	s.Expect(s.timesTold()).To(Equal(told))
+	s.Ask(web, ask("1", func(a *Ask) { a.Candidate.Pods = nil })) // it is not known for the moment
+	s.Expect(s.Results(web)).To(HaveLen(1))
+	s.Expect(s.tasks[web]["errors"].ask.Candidate.Pods).To(Equal([]string{"web-1"}))
+	s.Ask(web, ask("2", func(a *Ask) { a.Candidate.Pods = nil }))
+	s.Expect(s.Results(web)).To(BeEmpty())
 	s.Ask(web, ask("2", nil))
 	s.becomes(Result{Round: "2", Verdict: promql.Met, Message: "0.002"})
 	s.Ask(web, nil)
