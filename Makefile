@@ -326,7 +326,7 @@ test-part-walks:
 test-faults: build control-plane $(BIN)/helm ## Run the tests with killed managers and API servers, lost answers, and stale caches
 	@$(call on-plane,./test/e2e/faults)
 
-test-hostile: build control-plane $(BIN)/helm ## Run the tests with clients that work against the controller
+test-hostile: build control-plane $(BIN)/helm $(BIN)/prometheus ## Run the tests with clients that work against the controller
 	@$(call on-plane,./test/e2e/hostile)
 
 test-kinds: build control-plane kind-managers $(BIN)/helm ## Run the tests of every kind of child workload, with the real managers of these kinds

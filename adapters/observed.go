@@ -215,6 +215,8 @@ type Replica struct {
 	// Colocation is the label united.dev/colocation; "" if it is not in a group. Only replicas with the same value are in
 	// groups together.
 	Colocation string
+	// Version is the label united.dev/version; "" without one.
+	Version string
 	// Gated: it has the scheduling gate of colocation, so the scheduler does not try it.
 	Gated bool
 	// Unschedulable is the message of the scheduler if it finds no node for the replica, otherwise "";

@@ -39,6 +39,7 @@ type options struct {
 	pprofAddress   string
 	workers        int
 	namespaces     []string
+	servers        string
 
 	leaderElect             bool
 	leaderElectionNamespace string
@@ -66,6 +67,7 @@ func newCommand() *cobra.Command {
 	f.StringVar(&o.pprofAddress, "pprof-bind-address", "0", `address of /debug/pprof, which is open to everybody who reaches it; "0" turns it off`)
 	f.IntVar(&o.workers, "workers", 8, "number of UnitedDeployments that are reconciled at the same time")
 	f.StringSliceVar(&o.namespaces, "watch-namespaces", nil, "namespaces to watch; all if not given")
+	f.StringVar(&o.servers, "prometheus-servers", "", "file with the Prometheus servers of checks; it is read again when it changes")
 	f.BoolVar(&o.leaderElect, "leader-elect", true, "run only while holding the Lease united-manager")
 	f.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "namespace of the Lease; that of the pod if not given")
 	f.DurationVar(&o.leaseDuration, "leader-election-lease-duration", 15*time.Second, "how long standby replicas wait after the last renewal before one takes over")
@@ -94,7 +96,7 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := united.SetUp(ctx, mgr, all.Registry(), o.workers, o.cachedNamespaces()); err != nil {
+	if err := united.SetUp(ctx, mgr, all.Registry(), o.workers, o.cachedNamespaces(), o.servers); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)

@@ -39,6 +39,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset/ownership"
 	"github.com/unitedworkloads/united/controllers/united/checks"
+	"github.com/unitedworkloads/united/controllers/united/checks/queries"
 	"github.com/unitedworkloads/united/controllers/united/fairness"
 	"github.com/unitedworkloads/united/controllers/united/observe"
 	"github.com/unitedworkloads/united/controllers/united/publish"
@@ -190,8 +191,8 @@ func indexByParent(ctx context.Context, in client.FieldIndexer, object client.Ob
 }
 
 // SetUp adds the controller to a manager whose cache has CacheOptions. namespaces are the ones that it caches, nil for
-// all.
-func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, workers int, namespaces map[string]cache.Config) error {
+// all. servers is the path of the file with the Prometheus servers of checks; "" without any.
+func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, workers int, namespaces map[string]cache.Config, servers string) error {
 	for _, object := range []client.Object{&corev1.Pod{}, &appsv1.ControllerRevision{}} {
 		if err := indexByParent(ctx, mgr.GetFieldIndexer(), object); err != nil {
 			return err
@@ -208,7 +209,7 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 	if err != nil {
 		return fmt.Errorf("client for the objects of checks: %w", err)
 	}
-	observed := checks.New(dynamicClient, mgr.GetRESTMapper(), clock.RealClock{})
+	observed := checks.New(dynamicClient, mgr.GetRESTMapper(), queries.NewServers(servers, clock.RealClock{}), clock.RealClock{})
 	if err := mgr.Add(observed); err != nil {
 		return fmt.Errorf("runner of checks: %w", err)
 	}

@@ -6,14 +6,18 @@ package install
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -101,5 +105,38 @@ func FromChart(ctx context.Context, c *cluster.Cluster, namespace, deployment st
 		}
 		d.Args = append(d.Args, arg)
 	}
-	return d, nil
+	return d, mount(ctx, client, &pod, filepath.Join(c.Dir(), "mounts", namespace, deployment), d)
+}
+
+// mount writes the Secrets that the pod mounts, as the kubelet does, and points the arguments there. Another call writes them
+// again: that is what brings a changed Secret to a manager that runs.
+func mount(ctx context.Context, client kubernetes.Interface, pod *corev1.PodSpec, dir string, d *Deployed) error {
+	for _, m := range pod.Containers[0].VolumeMounts {
+		i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name && v.Secret != nil })
+		if i < 0 {
+			continue
+		}
+		secret, err := client.CoreV1().Secrets(d.Namespace).Get(ctx, pod.Volumes[i].Secret.SecretName, metav1.GetOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("mount: %w", err)
+		}
+		if err != nil { // it is gone
+			if err := os.RemoveAll(filepath.Join(dir, m.Name)); err != nil {
+				return fmt.Errorf("mount: %w", err)
+			}
+		}
+		if err := os.MkdirAll(filepath.Join(dir, m.Name), 0o700); err != nil {
+			return fmt.Errorf("mount: %w", err)
+		}
+		for key, value := range secret.Data {
+			file := filepath.Join(dir, m.Name, key)
+			if err := errors.Join(os.WriteFile(file+".new", value, 0o600), os.Rename(file+".new", file)); err != nil {
+				return fmt.Errorf("mount: %w", err)
+			}
+		}
+		for j := range d.Args {
+			d.Args[j] = strings.Replace(d.Args[j], "="+m.MountPath+"/", "="+filepath.Join(dir, m.Name)+"/", 1)
+		}
+	}
+	return nil
 }

@@ -52,6 +52,7 @@ func replicaOf(pod *corev1.Pod, position int32, hashLabel string) adapters.Repli
 		Placed:     pod.Spec.NodeName != "",
 		Node:       pod.Spec.NodeName,
 		Colocation: pod.Labels[v1alpha1.LabelColocation],
+		Version:    pod.Labels[v1alpha1.LabelVersion],
 		Gated:      slices.Contains(pod.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: v1alpha1.GateColocation}),
 		Failure:    failureOf(pod),
 		Crashed:    hasCrashed(pod),

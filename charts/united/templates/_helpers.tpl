@@ -57,6 +57,17 @@ and upgrades: not with `helm template`, and not without the permission to list D
 {{- end -}}
 {{- end -}}
 
+{{/* The Secret with the Prometheus servers; empty without any. */}}
+{{- define "united.serversSecret" -}}
+{{- with .Values.checks.prometheus -}}
+{{- if .existingSecret -}}
+{{- .existingSecret -}}
+{{- else if .servers -}}
+{{- include "united.fullname" $ }}-prometheus
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "united.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "united.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}

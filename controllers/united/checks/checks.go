@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
+	"github.com/unitedworkloads/united/controllers/united/checks/queries"
 	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/runs"
 )
@@ -55,6 +56,7 @@ type Runner struct {
 	missing map[schema.GroupVersionKind]time.Time
 	changed func(parent types.NamespacedName)
 	running sync.WaitGroup
+	queries *queries.Schedule
 }
 
 // source is what one watch is about.
@@ -69,10 +71,11 @@ type target struct {
 	name string
 }
 
-// New returns a Runner that does nothing until it is started.
-func New(client dynamic.Interface, mapper meta.RESTMapper, c clock.WithTicker) *Runner {
+// New returns a Runner that does nothing until it is started. servers answer queries.
+func New(client dynamic.Interface, mapper meta.RESTMapper, servers queries.Querier, c clock.WithTicker) *Runner {
 	return &Runner{
-		client: client, mapper: mapper, clock: c,
+		queries: queries.NewSchedule(servers, c),
+		client:  client, mapper: mapper, clock: c,
 		queue:   workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[source]{Clock: c}),
 		watches: map[source]*watch{}, asked: map[types.NamespacedName][]target{}, asks: map[types.NamespacedName][]known.CheckAsk{}, missing: map[schema.GroupVersionKind]time.Time{},
 	}
@@ -83,6 +86,7 @@ func (r *Runner) OnChange(changed func(parent types.NamespacedName)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.changed = changed
+	r.queries.OnChange(changed)
 }
 
 // Start observes until ctx is done.
@@ -99,6 +103,7 @@ func (r *Runner) Start(ctx context.Context) error {
 			}
 		})
 	}
+	r.running.Go(func() { r.queries.Start(ctx) })
 	<-ctx.Done()
 	r.queue.ShutDown()
 	r.running.Wait()
@@ -116,6 +121,7 @@ func (r *Runner) Ask(parent types.NamespacedName, asks []known.CheckAsk) {
 		}
 	}
 	r.follow(parent, targets)
+	r.askQueries(parent, asks)
 	r.asks[parent] = asks
 	if len(asks) == 0 {
 		delete(r.asks, parent)
@@ -135,6 +141,7 @@ func (r *Runner) Results(parent types.NamespacedName) map[string]known.CheckResu
 			results[ask.Check.Name] = result
 		}
 	}
+	r.queryResults(parent, results)
 	return results
 }
 
@@ -156,6 +163,7 @@ func (r *Runner) Forget(parent types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.follow(parent, nil)
+	r.queries.Ask(parent, nil)
 	delete(r.asks, parent)
 }
 

@@ -161,7 +161,7 @@ func newScene(t *testing.T, objects ...k8sruntime.Object) *scene {
 		client: fake.NewSimpleDynamicClientWithCustomListKinds(k8sruntime.NewScheme(), map[schema.GroupVersionResource]string{resource: "MySQLClusterList", jobResource: "JobList", podResource: "PodList"}, objects...),
 		mapper: &mapper{served: map[string]bool{"MySQLCluster": true}, hangs: make(chan struct{})},
 	}
-	s.Runner = New(s.client, s.mapper, s.clock)
+	s.Runner = New(s.client, s.mapper, nil, s.clock)
 	s.OnChange(func(parent types.NamespacedName) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,10 +20,8 @@ type checkKind struct {
 	endOnly bool
 	// failsForGood: a failure does not end by itself.
 	failsForGood bool
-	// fluctuates: what it says differs each time, so that it is recorded only when the state changes.
-	fluctuates bool
-	// canBeJudged reports whether there is something to observe now.
-	canBeJudged func(c *coordinator) bool
+	// canBeJudged reports whether there is something to observe now. record is the result on record; nil if there is none.
+	canBeJudged func(c *coordinator, record *v1alpha1.CheckStatus) bool
 	// ask says what to observe.
 	ask func(c *coordinator, check *v1alpha1.RolloutCheck) known.CheckAsk
 	// hasFailed reports whether a check that is not met has failed, or when it will have; zero if only with another result.
@@ -36,7 +33,7 @@ func kindOf(check *v1alpha1.RolloutCheck) checkKind {
 	case check.Job != nil, check.Analysis != nil:
 		return checkKind{endOnly: true, failsForGood: true, canBeJudged: stepIsReached, ask: askRun, hasFailed: runHasFailed}
 	case check.Prometheus != nil:
-		return checkKind{failsForGood: true, fluctuates: true, canBeJudged: anyIsUpdated, ask: askQuery, hasFailed: queryHasFailed}
+		return checkKind{failsForGood: true, canBeJudged: queryCanBeJudged, ask: askQuery, hasFailed: queryHasFailed}
 	}
 	return checkKind{canBeJudged: always, ask: askCondition, hasFailed: conditionHasFailed}
 }
@@ -67,7 +64,7 @@ func (c *coordinator) round(check *v1alpha1.RolloutCheck) string {
 	return short(fmt.Sprintf("%s\n%d\n%s\n%s\n%s", c.Update, start, step, attempt, CheckKey(check)))
 }
 
-func always(*coordinator) bool { return true }
+func always(*coordinator, *v1alpha1.CheckStatus) bool { return true }
 
 func askCondition(*coordinator, *v1alpha1.RolloutCheck) known.CheckAsk { return known.CheckAsk{} }
 
@@ -76,39 +73,10 @@ func conditionHasFailed(c *coordinator, _ *measured, r *v1alpha1.CheckStatus) (b
 	return false, c.afterDeadline(r)
 }
 
-// anyIsUpdated reports whether the revision has an available replica.
-func anyIsUpdated(c *coordinator) bool {
-	return slices.ContainsFunc(c.states, func(v *subsetState) bool {
-		return !v.Removed && slices.ContainsFunc(v.replicaStates, isUpdated)
-	})
-}
-
-func isUpdated(m replicaState) bool { return m.updated && m.available && !m.Terminating }
-
-func askQuery(c *coordinator, _ *v1alpha1.RolloutCheck) known.CheckAsk {
-	ask := known.CheckAsk{Reached: c.reached()}
-	for _, v := range c.states {
-		for _, m := range v.replicaStates {
-			switch pod := (known.CheckedPod{Name: m.Name, Subset: v.Name}); {
-			case isUpdated(m) && !v.Removed:
-				ask.Updated = append(ask.Updated, pod)
-			case !m.updated && !m.Terminating:
-				ask.Others = append(ask.Others, pod)
-			}
-		}
-	}
-	for _, pods := range [][]known.CheckedPod{ask.Updated, ask.Others} {
-		slices.SortFunc(pods, func(a, b known.CheckedPod) int { return strings.Compare(a.Name, b.Name) })
-	}
-	return ask
-}
-
-func queryHasFailed(_ *coordinator, m *measured, _ *v1alpha1.CheckStatus) (bool, time.Time) {
-	return m.seen.Misses >= max(m.ask.Check.Prometheus.FailureLimit, 1), time.Time{}
-}
-
 // stepIsReached also reports whether a Job may start: nobody would wait for one under force.
-func stepIsReached(c *coordinator) bool { return c.reached() && !c.rules.forced }
+func stepIsReached(c *coordinator, _ *v1alpha1.CheckStatus) bool {
+	return c.reached() && !c.rules.forced
+}
 
 // askRun names the run of this step, revision and attempt. The name is always the same, so that there are never two.
 func askRun(c *coordinator, check *v1alpha1.RolloutCheck) known.CheckAsk {

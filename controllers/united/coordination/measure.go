@@ -69,7 +69,7 @@ func (c *coordinator) measureOne(check *v1alpha1.RolloutCheck) *v1alpha1.CheckSt
 	case m.decided():
 		c.checks = append(c.checks, m)
 		return m.record
-	case !m.kind.canBeJudged(c):
+	case !m.kind.canBeJudged(c, m.record):
 		return m.record
 	}
 	m.ask = m.kind.ask(c, check)
@@ -118,9 +118,7 @@ func (c *coordinator) result(m *measured) *v1alpha1.CheckStatus {
 	}
 	r.Run = m.ask.Run
 	turn := func(to v1alpha1.CheckState, message string) {
-		if r.State != to || !m.kind.fluctuates {
-			r.Message = message
-		}
+		r.Message = message
 		if r.State != to {
 			r.State, r.SinceTime = to, now
 		}
@@ -135,15 +133,9 @@ func (c *coordinator) result(m *measured) *v1alpha1.CheckStatus {
 		turn(v1alpha1.CheckRuns, m.seen.Message)
 		c.fails(m, r, turn)
 	case m.seen.Unjudged, m.seen.Refused && m.ask.Run != "":
-		if r.FailingTime != nil {
-			r.State = "" // it says why it is not met now
-		}
 		turn(v1alpha1.CheckIsNotMet, m.seen.Message)
 		r.FailingTime = nil
 	default:
-		if r.FailingTime == nil && m.kind.fluctuates {
-			r.State = ""
-		}
 		turn(v1alpha1.CheckIsNotMet, m.seen.Message)
 		c.fails(m, r, turn)
 	}

@@ -179,6 +179,8 @@ func checkChecks(checks []v1alpha1.RolloutCheck, at *field.Path) field.ErrorList
 		switch {
 		case members != 1:
 			errs = append(errs, field.Required(at.Index(i), "must have exactly one member besides name: objectCondition, prometheus, job or analysis"))
+		case c.Prometheus != nil:
+			errs = append(errs, checkQuery(c.Prometheus, at.Index(i).Child("prometheus"))...)
 		case c.ObjectCondition != nil:
 			if _, err := schema.ParseGroupVersion(c.ObjectCondition.APIVersion); err != nil {
 				errs = append(errs, field.Invalid(at.Index(i).Child("objectCondition", "apiVersion"), c.ObjectCondition.APIVersion, err.Error()))

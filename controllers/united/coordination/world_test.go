@@ -39,6 +39,8 @@ type world struct {
 	// runs are the Jobs of checks, from which what is seen follows; nil in worlds without such checks.
 	runs    *jobs
 	resumed time.Time
+	// measure, if it is set, sets seen before each pass.
+	measure func()
 	now     time.Time
 	uid     int
 	// broken revisions make pods that fail.
@@ -268,6 +270,9 @@ func (w *world) record(in coordination.Input, p coordination.Plan) {
 }
 
 func (w *world) input() coordination.Input {
+	if w.measure != nil {
+		w.measure()
+	}
 	paused := ""
 	if w.paused {
 		paused = "the rollout is paused (spec.paused)"

@@ -22,7 +22,7 @@ type CheckAsk struct {
 	// Owner is the UnitedDeployment, which controls the run.
 	Owner types.UID
 	// Updated are the replicas of a query that run the update revision and are available, and Others the ones that do not run it.
-	// Both are sorted.
+	// Both are sorted. Without any Updated, they remain as they were in this round.
 	Updated, Others []CheckedPod
 }
 
@@ -32,6 +32,8 @@ const AnyRound = "*"
 // CheckedPod is a pod that a query is about.
 type CheckedPod struct {
 	Name, Subset string
+	// Version is its label united.dev/version; "" without one.
+	Version string
 }
 
 // CheckResult is what was last seen of a check. The zero value says that nothing was seen yet: then nothing is released, and the

@@ -32,7 +32,10 @@ func (c *smallConfig) hasChecks() bool {
 }
 
 // seen returns what the runner has seen.
-func (k smallCheck) seen() map[string]known.CheckResult {
+func (k smallCheck) seen(c *smallConfig) map[string]known.CheckResult {
+	if c.hasQueries() {
+		return k.measured()
+	}
 	if k&checkUnread != 0 {
 		return nil
 	}
@@ -44,6 +47,9 @@ func (c *smallConfig) possibleChecks(s *smallState, try func(smallEvent)) {
 	switch {
 	case c.hasRuns():
 		c.possibleRuns(s, try)
+		return
+	case c.hasQueries():
+		c.possibleQueries(s, try)
 		return
 	case !c.hasChecks():
 		c.possibleLoss(s, try)
@@ -65,8 +71,12 @@ func (c *smallConfig) possibleLoss(s *smallState, try func(smallEvent)) {
 }
 
 // happenToCheck lets it happen.
-func (s *smallState) happenToCheck(what what) {
-	switch p := &s.parent; what {
+func (s *smallState) happenToCheck(c *smallConfig, ev smallEvent) {
+	if c.hasQueries() && ev.what != happensLoss {
+		s.parent.check = s.parent.check.after(ev)
+		return
+	}
+	switch p := &s.parent; ev.what {
 	case happensTurn:
 		p.check ^= checkNotMet
 	case happensRestart:
@@ -78,6 +88,7 @@ func (s *smallState) happenToCheck(what what) {
 		status := statuses.at(p.status).DeepCopy()
 		status.Rollout = nil
 		p.status, p.soaked, p.told = internStatus(status, false), false, 0
+		p.check = p.check.inAnotherRound(c)
 	}
 }
 
@@ -91,7 +102,7 @@ func (j *judged) judgeCheck(k, i int) {
 	if rollout := j.rollout(); j.bound() && j.c.hasRuns() && rollout != nil && rollout.Phase == v1alpha1.RolloutCheckFailed {
 		j.complain("verdict", "%s-%d is released though the check has failed", subsetName(k), i)
 	}
-	if j.bound() && !j.c.hasRuns() && j.s.parent.check != 0 {
+	if j.bound() && !j.c.hasRuns() && j.s.parent.check != 0 && (!j.c.hasQueries() || j.anyUpdated()) {
 		j.complain("checks", "%s-%d is released though the check is not met", subsetName(k), i)
 	}
 }
@@ -112,6 +123,10 @@ func (j *judged) judgeVerdict(was, is *v1alpha1.UnitedDeploymentStatus) {
 	for k := range j.allotted {
 		releases = releases || j.target[k] < j.allotted[k]
 	}
+	if j.c.hasQueries() {
+		j.judgeFailure(before, is.Rollout)
+		met = met || !j.anyUpdated()
+	}
 	if !met && releases && !ended {
 		switch {
 		case before != nil && is.Rollout.Step > before.Step && !j.positionLost():
@@ -122,7 +137,7 @@ func (j *judged) judgeVerdict(was, is *v1alpha1.UnitedDeploymentStatus) {
 			j.complain("checks", "v%d becomes the current revision though the check is not met", j.version)
 		}
 	}
-	if is.Rollout.Phase == v1alpha1.RolloutCheckFailed {
+	if is.Rollout.Phase == v1alpha1.RolloutCheckFailed && !j.c.hasQueries() {
 		updated := false
 		for k := range j.s.kids {
 			for i := range j.s.kids[k].set.Pods {
@@ -178,7 +193,7 @@ func checkMutants() []mutant {
 	taken := func(when func(*planner.Input) bool) func(*planner.Input, *planner.Plan) {
 		return func(w *planner.Input, p *planner.Plan) {
 			in := *w
-			if in.Checks = smallCheck(0).seen(); when(w) {
+			if in.Checks = smallCheck(0).seen(&world); when(w) {
 				*p = *planner.Make(&in)
 			}
 		}

@@ -89,7 +89,7 @@ func (ev smallEvent) in(c *smallConfig) string {
 	case happensApproval:
 		return "approved" + late
 	case happensTurn, happensRestart, happensReading, happensLoss:
-		return map[what]string{happensTurn: "the check turns", happensRestart: "restart", happensReading: "the check is read", happensLoss: "status lost"}[ev.what] + late
+		return map[what]string{happensTurn: "the check turns" + [...]string{"", ": missed", ": no data"}[ev.i], happensRestart: "restart", happensReading: "the check is read", happensLoss: "status lost"}[ev.what] + late
 	case happensRun:
 		return "the run " + [...]string{"", "succeeds", "fails", "is undecided", "is deleted"}[ev.i] + late
 	case happensForgetting:
@@ -243,7 +243,10 @@ func (c *smallConfig) happen(s *smallState, ev smallEvent) statefulset.Synced {
 	case happensTick:
 		s.tick()
 	case happensEdit:
-		c.edits[ev.i].do(&s.parent)
+		was := s.parent.version
+		if c.edits[ev.i].do(&s.parent); s.parent.version != was {
+			s.parent.check = s.parent.check.inAnotherRound(c)
+		}
 		s.parent.generation++
 		s.loseSubsets()
 	case happensApproval:
@@ -268,7 +271,7 @@ func (c *smallConfig) happen(s *smallState, ev smallEvent) statefulset.Synced {
 	case happensOrphaning:
 		kid.orphan()
 	case happensTurn, happensRestart, happensReading, happensLoss:
-		s.happenToCheck(ev.what)
+		s.happenToCheck(c, ev)
 	case happensRun:
 		s.happenToRun(runState(ev.i))
 	default:

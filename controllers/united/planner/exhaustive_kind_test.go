@@ -49,6 +49,7 @@ func (n *kindness) correct(c *smallConfig, s *smallState) {
 	if s.parent.run.state == runUndecided {
 		s.parent.run.state = runRuns
 	}
+	c.correctQuery(s)
 	if s.parent.paused {
 		s.parent.paused = false
 		s.parent.generation++

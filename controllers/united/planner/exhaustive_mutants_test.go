@@ -96,7 +96,7 @@ func mutants() []mutant {
 	left := quiet
 	left.replicas, left.subsets, left.variants, left.records = 2, one, []v1alpha1.UpdateStrategy{rolling(step(canary, "approval"))}, true
 	left.edits, left.budget = templates(1, 2), budget{budgetEdit: 3}.whole()
-	return append(slices.Concat(checkMutants(), rejectMutants(), runMutants()), []mutant{
+	return append(slices.Concat(checkMutants(), rejectMutants(), runMutants(), queryMutants()), []mutant{
 		{"releases one replica too many", "I2", quiet, func(w *planner.Input, p *planner.Plan) {
 			lowers(w, p, func(s *planner.SubsetPlan, _ *adapters.Observed) {
 				s.Step.Child.Partition = max(0, s.Step.Child.Partition-1)

@@ -259,7 +259,7 @@ func (e *seam) world(s *smallState) *planner.Input {
 	case e.config.hasRuns():
 		w.Checks = p.run.seen()
 	case e.config.hasChecks():
-		w.Checks = p.check.seen()
+		w.Checks = p.check.seen(e.config)
 	}
 	e.readRecords(w, s)
 	for k := range s.kids {
@@ -826,6 +826,7 @@ func (e *seam) publish(read, s *smallState, outcome smallOutcome) {
 	}
 	if before.Rollout == nil || status.Rollout == nil || before.Rollout.Revision != status.Rollout.Revision || before.Rollout.Step != status.Rollout.Step {
 		s.parent.soaked = false
+		s.parent.check = s.parent.check.inAnotherRound(e.config)
 	}
 	if positionOf(before) != positionOf(status) {
 		s.parent.told = read.parent.variant

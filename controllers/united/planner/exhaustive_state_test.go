@@ -246,7 +246,8 @@ func (s *smallState) String() string {
 		text += " paused"
 	}
 	if p.check != 0 {
-		text += [...]string{"", " not met", " unread", " not met, unread"}[p.check]
+		text += [...]string{"", " not met", " unread", " not met, unread"}[p.check&3]
+		text += fmt.Sprintf(" (check %b)", p.check>>2)
 	}
 	if p.run.exists {
 		text += fmt.Sprint(" run ", [...]string{"runs", "succeeded", "failed", "undecided"}[p.run.state])

@@ -162,7 +162,7 @@ func withMore(name string, c smallConfig, more budget) []smallConfig {
 // smallConfigs returns all small worlds.
 func smallConfigs() []smallConfig {
 	var configs []smallConfig
-	for _, some := range [][]smallConfig{manualConfigs(), moreManualConfigs(), rollingConfigs(), moreRollingConfigs(), perSubsetConfigs(), stepConfigs(), backConfigs(), forcedConfigs(), freshConfigs(), checkConfigs(), rejectConfigs(), runConfigs()} {
+	for _, some := range [][]smallConfig{manualConfigs(), moreManualConfigs(), rollingConfigs(), moreRollingConfigs(), perSubsetConfigs(), stepConfigs(), backConfigs(), forcedConfigs(), freshConfigs(), checkConfigs(), rejectConfigs(), runConfigs(), queryConfigs()} {
 		configs = append(configs, some...)
 	}
 	return configs

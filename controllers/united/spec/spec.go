@@ -85,6 +85,10 @@ func Read(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*Spec, er
 	s.content = revision.Content{Template: s.revisionTemplate, Subsets: s.Overlays(), Colocation: s.colocation(parent.Spec.Topology.Colocation)}
 	switch parent.Spec.VersionLabel {
 	case "", v1alpha1.NoVersionLabel:
+		if check := coordination.NeedsVersion(parent.Spec.UpdateStrategy.RollingUpdate); check != "" {
+			return nil, field.Invalid(field.NewPath("spec", "updateStrategy", "rollingUpdate", "checks").Key(check).Child("prometheus", "query"), field.OmitValueType{},
+				"${version} is the label united.dev/version of the pods: set spec.versionLabel to TemplateHash")
+		}
 	case v1alpha1.TemplateHashLabel:
 		s.content.VersionLabel = revision.TemplateHash(s.revisionTemplate)
 	default:

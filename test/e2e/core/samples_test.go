@@ -4,10 +4,14 @@
 package core
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -19,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/checks/queries"
 	"github.com/unitedworkloads/united/test/cluster"
 	. "github.com/unitedworkloads/united/test/e2e/env"
 	"github.com/unitedworkloads/united/test/install"
@@ -32,6 +37,7 @@ var samples = map[string]func(t *testing.T){
 	"sequential-database.yaml": testSampleSequential,
 	"checked-database.yaml":    testSampleChecked,
 	"smoke-test.yaml":          testSampleSmokeTest,
+	"error-rate.yaml":          testSampleErrorRate,
 	"spot.yaml":                testSampleSpot,
 	"spot-first.yaml":          testSampleSpotFirst,
 	"autoscaled.yaml":          testSampleAutoscaled,
@@ -193,6 +199,31 @@ func testSampleSmokeTest(t *testing.T) {
 	w.SetImage("v3")
 	w.AwaitPhase(v1alpha1.RolloutCheckFailed, "check smoke failed", "3 of 5 requests failed")
 	w.Expect(w.Images()).To(Equal(Images{"zone-a": "v2 v3", "zone-b": "v2 v2", "zone-c": "v2 v2"}))
+}
+
+// testSampleErrorRate has a server that tells what the test says; a real one is in test/e2e/hostile.
+func testSampleErrorRate(t *testing.T) {
+	var rate atomic.Value
+	rate.Store("0.02")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if q := r.FormValue("query"); !strings.Contains(q, `pod=~"`) || strings.Contains(q, "${") {
+			http.Error(w, q, http.StatusTeapot)
+		}
+		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,%q]}]}}`, rate.Load())
+	}))
+	t.Cleanup(server.Close)
+	w := applySample(t, "error-rate.yaml", "payment")
+	w.SetServers(map[string]*queries.Server{"default": {URL: server.URL, Namespaces: []string{w.Namespace}}})
+	w.IsReady(v1alpha1.ReasonRolloutComplete)
+	w.SetRolling(`{steps: [{subsets: [zone-a], partition: 0, pause: {duration: 1s}}]}`)
+	w.JSONPatch(`[{"op":"replace","path":"/spec/updateStrategy/rollingUpdate/checks/0/prometheus/interval","value":"5s"}]`)
+	w.SetImage("v2")
+	w.AwaitPhase(v1alpha1.RolloutCheckFailed, "check errors failed: 0.02, at most 0.01")
+	w.Expect(w.Images()["zone-b"]).To(Equal("v1 v1"))
+	rate.Store("0.001")
+	w.SetImage("v3")
+	w.IsReady(v1alpha1.ReasonRolloutComplete)
+	w.Expect(w.Images()).To(Equal(ThreeZones("v3 v3")))
 }
 
 func testSampleSpot(t *testing.T) {

@@ -79,4 +79,5 @@ var values = []string{
 	"--set=log.level=debug", "--set=leaderElection.renewDeadline=13s",
 	`--set-json=checks.objects=[{"apiGroup":"moco.cybozu.com","resources":["mysqlclusters"]}]`,
 	"--set=checks.jobs=true", "--set=checks.analysis=true",
+	`--set-json=checks.prometheus.servers={"closed":{"url":"http://127.0.0.1:1","namespaces":["*"]}}`,
 }
