@@ -127,7 +127,7 @@ func TestAFailedJobIsAFailureAtOnce(t *testing.T) {
 	w.runs.all(hasFailed)
 	w.passes()
 	w.expect(t, v1alpha1.RolloutCheckFailed, "check smoke failed: Job j failed (BackoffLimitExceeded) since ")
-	if !w.last.Stalled || w.check().State != v1alpha1.CheckHasFailed || w.running("v2") != 1 {
+	if !w.last.Stalled || w.check().State != v1alpha1.CheckHasFailed || w.running("v2") != 1 || w.last.Failure != "check smoke failed: "+hasFailed.Message {
 		t.Fatalf("%+v", w.last)
 	}
 	record := w.check()

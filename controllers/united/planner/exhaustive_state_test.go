@@ -209,8 +209,7 @@ func (s *smallState) encode(b []byte) []byte {
 	for _, r := range p.recorded {
 		b = append(b, r.rank, r.left, r.spent, flags(r.rejected))
 	}
-	b = append(b, p.left, byte(p.check), byte(p.retry), p.retries)
-	b = append(b, byte(p.run.name), byte(p.run.name>>8), byte(p.run.asked), byte(p.run.asked>>8), byte(p.run.at), byte(p.run.at>>8),
+	b = append(b, p.left, byte(p.check), byte(p.retry), p.retries, byte(p.run.name), byte(p.run.name>>8), byte(p.run.asked), byte(p.run.asked>>8), byte(p.run.at), byte(p.run.at>>8),
 		byte(p.run.state), flags(p.run.exists, p.run.succeeded, p.run.failed))
 	for k := range s.kids {
 		kid := &s.kids[k]

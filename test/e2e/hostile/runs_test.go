@@ -185,3 +185,20 @@ func TestJobsAreTidied(t *testing.T) {
 		e.Expect(w.Jobs()).To(HaveLen(2))
 	})
 }
+
+// TestJobRollsBack: with onFailure Rollback, a Job that fails takes the rollout back, also in its last wave.
+func TestJobRollsBack(t *testing.T) {
+	t.Parallel()
+	e := NewEnv(t)
+	w := checkedBy(e, Smoke("v1"))
+	w.SetRolling(`{onFailure: Rollback, checks: [` + Smoke("fail") + `]}`)
+	w.IsReady(v1alpha1.ReasonRolloutComplete)
+	w.SetImage("v2")
+	w.StallsWhole(v1alpha1.ReasonRevisionRejected, "3 of 5 requests failed")
+	w.Eventually(w.Images).Should(Equal(Images{"zone-a": "v1 v1", "zone-b": "v1 v1"}))
+	e.Expect(w.Jobs()).To(HaveLen(1), "the way back has none")
+	w.SetRolling(`{onFailure: Rollback, checks: [` + Smoke("v1") + `]}`)
+	w.SetImage("v3")
+	w.IsReady(v1alpha1.ReasonRolloutComplete)
+	e.Expect(w.Images()).To(Equal(Images{"zone-a": "v3 v3", "zone-b": "v3 v3"}))
+}
