@@ -27,7 +27,9 @@ type Comparisons struct {
 // comparison is one comparison and its result.
 type comparison struct {
 	comparedVersion
-	desired desiredChild
+	// resourceVersion is the last one of the child that is known to have this content.
+	resourceVersion string
+	desired         desiredChild
 	// generation is that of the child: the results for its spec are valid for the whole generation.
 	generation int64
 	// pods are the maps that desired identifies by their addresses: those stay the same while the maps are kept here.
@@ -130,8 +132,17 @@ func (l *Comparisons) upToDate(c *adapters.Child, current *unstructured.Unstruct
 
 // Intact reports whether a comparison of the child in its current version found nothing lost.
 func (l *Comparisons) Intact(parent types.NamespacedName, current *unstructured.Unstructured) bool {
-	seen := l.of(parent, current)
-	return seen != nil && seen.content != "" && seen.content == contentKeyOf(current)
+	seen, version := l.of(parent, current), current.GetResourceVersion()
+	switch {
+	case seen == nil || seen.content == "":
+		return false
+	case version != "" && version == seen.resourceVersion:
+		return true
+	case seen.content != contentKeyOf(current):
+		return false
+	}
+	seen.resourceVersion = version
+	return true
 }
 
 // altered returns the field of the pod template that admission had changed according to the last comparison; "" if it
@@ -157,7 +168,9 @@ func (l *Comparisons) recordComparison(c *adapters.Child, current, u *unstructur
 		return
 	}
 	_, why := l.fixed(parentOf(c), current)
-	l.Set(parentOf(c), current.GetName(), &comparison{comparedVersionOf(current, u), desiredChildOf(c), current.GetGeneration(), podsOf(c), altered, fixed, why})
+	l.Set(parentOf(c), current.GetName(), &comparison{
+		comparedVersionOf(current, u), current.GetResourceVersion(), desiredChildOf(c), current.GetGeneration(), podsOf(c), altered, fixed, why,
+	})
 }
 
 // recordFixed records that the API server refuses to correct a field.

@@ -4,7 +4,7 @@
 package known
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -27,7 +27,7 @@ func (a Asked) String() string {
 	if a.Value == Coordinated {
 		return Coordinated // nothing else matters then, and the record need not be written with each replica
 	}
-	return fmt.Sprintf("%s of %d is %d for %s", a.Value, a.Replicas, a.Partition, a.Update)
+	return a.Value + " of " + strconv.Itoa(int(a.Replicas)) + " is " + strconv.Itoa(int(a.Partition)) + " for " + a.Update
 }
 
 // ReadAsked parses a record; nil if it is none.
@@ -35,9 +35,14 @@ func ReadAsked(text string) *Asked {
 	if text == Coordinated {
 		return &Asked{Value: Coordinated}
 	}
-	a := &Asked{}
-	if n, err := fmt.Sscanf(text, "%s of %d is %d for %s", &a.Value, &a.Replicas, &a.Partition, &a.Update); n != 4 || err != nil ||
-		a.Replicas < 0 || a.Partition < 0 || strings.TrimSpace(text) != a.String() {
+	words := strings.Fields(text)
+	if len(words) != 7 {
+		return nil
+	}
+	replicas, err := strconv.ParseInt(words[2], 10, 32)
+	partition, otherErr := strconv.ParseInt(words[4], 10, 32)
+	a := &Asked{Value: words[0], Update: words[6], Partition: int32(partition), Replicas: int32(replicas)}
+	if err != nil || otherErr != nil || replicas < 0 || partition < 0 || strings.TrimSpace(text) != a.String() {
 		return nil
 	}
 	return a
