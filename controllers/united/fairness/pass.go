@@ -43,8 +43,10 @@ type Passes struct {
 type Pass struct {
 	passes *Passes
 	turn   *Turn
-	used   func() time.Duration
-	stop   func()
+	// used returns what the pass counts as so far; measured, nil before the time is measured, what the Meter says.
+	used, measured func() time.Duration
+	stop           func()
+	begun          time.Time
 	// since is when the pass started to write children.
 	since time.Time
 	// checkedAt is the used time at the last check.
@@ -64,15 +66,35 @@ const (
 
 // Start returns a pass, or nil and the longest time until the next attempt.
 func (f *Passes) Start(key client.ObjectKey) (*Pass, time.Duration) {
-	turn, wait := f.Shares.Begin(key, f.Clock.Now())
+	now := f.Clock.Now()
+	turn, wait := f.Shares.Begin(key, now)
 	if turn == nil {
 		return nil, wait
 	}
-	p := &Pass{passes: f, turn: turn, used: func() time.Duration { return 0 }, stop: func() {}}
-	if f.Meter != nil {
+	p := &Pass{passes: f, turn: turn, begun: now, used: func() time.Duration { return 0 }, stop: func() {}}
+	switch {
+	case f.Meter == nil:
+	case turn.quick:
+		p.used = p.estimate
+	default:
 		p.used, p.stop = f.Meter()
 	}
 	return p, 0
+}
+
+// estimate returns the used time of a pass over a parent whose last pass was quick. To measure it, the goroutine is locked
+// to its thread, so that every wait switches threads, which costs more than many passes. So such a pass counts as a fixed
+// cost and the share of its time that waiting costs, and is measured only from when it has taken longer than that. If it took
+// long before that, waiting or not, the next one is measured from the start.
+func (p *Pass) estimate() time.Duration {
+	if p.measured == nil {
+		p.turn.unmeasured = p.passes.Clock.Since(p.begun)
+		if p.turn.unmeasured <= quickCost {
+			return p.turn.unmeasured
+		}
+		p.measured, p.stop = p.passes.Meter()
+	}
+	return quickCost + p.turn.unmeasured/waitingCosts + p.measured()
 }
 
 // End ends the pass.

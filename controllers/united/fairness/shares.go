@@ -33,6 +33,11 @@ const (
 	// Allowance is the time that a pass may use before it needs a place. A pass over a parent of normal size, some 10
 	// subsets of some 10 kB, uses a tenth of it.
 	Allowance = 250 * time.Millisecond
+	// quickCost is what a pass counts as while its time is not measured (Pass.estimate). That is more than most passes
+	// use.
+	quickCost = Allowance / 10
+	// quick is the longest pass after which the next one of the parent is not measured at first.
+	quick = Allowance / 2
 	// MaxRest bounds how long a parent rests, and therefore how long an edit of it may go unnoticed.
 	MaxRest = 30 * time.Second
 	// retryPeriod is when a parent in the queue tries again by itself. Normally it is woken earlier; this bounds the
@@ -53,6 +58,8 @@ type Shares struct {
 	queue []types.NamespacedName
 	// resting has the parents whose last pass needed a place, with the end of their rest. Other parents are not stored.
 	resting map[types.NamespacedName]time.Time
+	// quick are the parents whose last pass was quick.
+	quick map[types.NamespacedName]bool
 }
 
 // New returns Shares with places for a quarter of the workers, but at least one. More places would not be faster,
@@ -60,7 +67,7 @@ type Shares struct {
 func New(workers int) *Shares {
 	return &Shares{
 		places: max(1, workers/4), wake: func(types.NamespacedName) {}, resting: map[types.NamespacedName]time.Time{},
-		room: newWaitingRoom(workers),
+		quick: map[types.NamespacedName]bool{}, room: newWaitingRoom(workers),
 	}
 }
 
@@ -79,6 +86,9 @@ type Turn struct {
 	placed bool
 	// lacked: the pass was not allowed to continue.
 	lacked bool
+	// quick: the last pass of the parent was quick. unmeasured is the time that this one took before it was measured.
+	quick      bool
+	unmeasured time.Duration
 }
 
 // Begin returns a turn for the parent, or nil and the longest time until the next attempt.
@@ -100,7 +110,7 @@ func (s *Shares) Begin(parent types.NamespacedName, now time.Time) (*Turn, time.
 		return nil, retryPeriod
 	}
 	s.room.enter(parent)
-	return &Turn{shares: s, parent: parent, placed: long}, 0
+	return &Turn{shares: s, parent: parent, placed: long, quick: s.quick[parent]}, 0
 }
 
 // takePlace takes a place for a parent, and reports whether there is one after those before it in the queue have
@@ -147,6 +157,9 @@ func (t *Turn) End(used time.Duration, now time.Time) {
 	default:
 		delete(s.resting, t.parent)
 	}
+	if delete(s.quick, t.parent); max(used, t.unmeasured) <= quick {
+		s.quick[t.parent] = true
+	}
 	s.room.leave(t.parent, used > Allowance, now)
 	for _, parent := range s.room.next() {
 		s.wake(parent)
@@ -172,6 +185,7 @@ func (s *Shares) Forget(parent types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.resting, parent)
+	delete(s.quick, parent)
 	s.room.forgetShort(parent)
 	if s.room.leaveQueue(parent) {
 		for _, next := range s.room.next() {
