@@ -82,7 +82,7 @@ func newCommand() *cobra.Command {
 
 // run runs the manager until ctx is done, then waits for work in progress to end.
 func (o *options) run(ctx context.Context) error {
-	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.log)))
+	ctrl.SetLogger(newLogger(zap.UseFlagOptions(&o.log)))
 	limitMemory()
 	united.LimitGarbage()
 	restConfig, err := config.GetConfig()
