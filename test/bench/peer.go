@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -28,8 +29,17 @@ import (
 	"github.com/unitedworkloads/united/test/install"
 )
 
-// watchedToo is a roll beside a manager that only watches: what that spends is the least that a controller spends.
-const watchedToo = "roll them out again, beside a manager that only watches"
+// The operations.
+const (
+	makeThem    = "make them"
+	stageImage  = "stage another image, held everywhere"
+	patchAtRest = "a partition patch at rest"
+	patchMoving = "a partition patch while pods roll"
+	touchThem   = "touch all children during a canary"
+	rollThem    = "roll all of them out at once"
+	// watchedToo is a roll beside a manager that only watches: what that spends is the least that a controller spends.
+	watchedToo = "roll them out again, beside a manager that only watches"
+)
 
 // partitions are the partitions of a parent's subsets.
 type partitions = map[string]int32
@@ -174,16 +184,16 @@ func (c *contender) run(ctx context.Context, parents int) error {
 	if err := c.provision(ctx, parents); err != nil {
 		return err
 	}
-	if err := c.measure(ctx, "stage another image, held everywhere", func(*phase) error { return c.all(ctx, "v2", inAll(canaryEach)) }); err != nil {
+	if err := c.measure(ctx, stageImage, func(*phase) error { return c.all(ctx, "v2", inAll(canaryEach)) }); err != nil {
 		return err
 	}
 	zone := zones()[canarySubsets-1]
-	if err := c.measure(ctx, "a partition patch at rest", func(p *phase) error {
+	if err := c.measure(ctx, patchAtRest, func(p *phase) error {
 		return c.step(ctx, p, zone, canaryEach-1, true)
 	}); err != nil {
 		return err
 	}
-	if err := c.measure(ctx, "a partition patch while pods roll", func(p *phase) error {
+	if err := c.measure(ctx, patchMoving, func(p *phase) error {
 		for n := int32(canaryEach - 2); n >= 1; n-- {
 			if err := c.step(ctx, p, zone, n, false); err != nil {
 				return err
@@ -193,17 +203,17 @@ func (c *contender) run(ctx context.Context, parents int) error {
 	}); err != nil {
 		return err
 	}
-	if err := c.measure(ctx, "touch all children during a canary", c.touch(ctx)); err != nil {
+	if err := c.measure(ctx, touchThem, c.touch(ctx)); err != nil {
 		return err
 	}
-	return c.measure(ctx, "roll all of them out at once", func(*phase) error { return c.all(ctx, "v3", inAll(0)) })
+	return c.measure(ctx, rollThem, func(*phase) error { return c.all(ctx, "v3", inAll(0)) })
 }
 
 func (c *contender) provision(ctx context.Context, parents int) error {
 	if err := c.env.namespace(ctx, c.namespace); err != nil {
 		return err
 	}
-	return c.measure(ctx, "make them", func(*phase) error {
+	return c.measure(ctx, makeThem, func(*phase) error {
 		for i := range parents {
 			parent, err := c.object(i, "v1", nil)
 			if err != nil {
@@ -448,13 +458,8 @@ func compare(r *report, peer, united *contender, parents int) error {
 	beside := united.phase(watchedToo)
 	t.row(watchedToo, "CPU of the manager", "", seconds(beside.cpu))
 	t.row(watchedToo, "CPU of a manager that only watches", "", seconds(beside.watching))
-	for _, p := range []*phase{united.phase("a partition patch at rest"), united.phase("a partition patch while pods roll")} {
-		t.must(p.written.of("statefulsets", "") <= len(p.samples)+p.written.conflicts(), "%s: %d child writes for %d patches", p.name, p.written.of("statefulsets", ""), len(p.samples))
-	}
-	touched := united.phase("touch all children during a canary")
-	t.must(touched.written.of("statefulsets", "") == 0, "%d child writes when children are touched", touched.written.of("statefulsets", ""))
-	rolled := united.phase("roll all of them out at once")
-	t.must(rolled.written.conflicts() == 0, "%d conflicts when everything is rolled out", rolled.written.conflicts())
+	t.row(watchedToo, "times that", "", times(ratio(beside.cpu, beside.watching)))
+	united.judge(t, parents)
 	var errs []error
 	memory := make([]any, 0, 2)
 	for _, c := range []*contender{peer, united} {
@@ -464,6 +469,31 @@ func compare(r *report, peer, united *contender, parents int) error {
 	t.row(append([]any{"all of it", "peak RSS of the manager"}, memory...)...)
 	t.print()
 	return errors.Join(errs...)
+}
+
+// judge records where United writes more than it must.
+func (c *contender) judge(t *table, parents int) {
+	children, replicas := parents*canarySubsets, parents*canarySubsets*canaryEach
+	const unbounded = math.MaxInt
+	patches := func(name string) int { return len(c.phase(name).samples) + c.phase(name).written.conflicts() }
+	for _, must := range []struct {
+		name               string
+		children, statuses int // the most writes
+	}{
+		{makeThem, unbounded, most(mostToMake, parents)},
+		{stageImage, children, most(mostToStage, parents)},
+		{patchAtRest, patches(patchAtRest), unbounded},
+		{patchMoving, patches(patchMoving), unbounded},
+		{touchThem, 0, unbounded},
+		{rollThem, unbounded, most(mostToRoll, replicas)},
+	} {
+		written := c.phase(must.name).written
+		sets, statuses := written.of("statefulsets", ""), written.of("uniteddeployments", "status")
+		t.must(sets <= must.children, "%s: %d child writes, at most %d", must.name, sets, must.children)
+		t.must(statuses <= must.statuses, "%s: %d status writes, at most %d", must.name, statuses, must.statuses)
+	}
+	rolled := c.phase(rollThem)
+	t.must(rolled.written.conflicts() == 0, "%d conflicts when everything is rolled out", rolled.written.conflicts())
 }
 
 func (c *contender) phase(name string) *phase {
