@@ -38,6 +38,10 @@ const (
 // once, and those that follow within gatherTime start one pass together. Every event starts one: an event that is late
 // costs time, and none is lost. Nobody waits for a gathered event: see isUrgent.
 //
+// Events of children without effect are not told apart, because that saves nothing. While 30 replicas rolled several times, 3 of
+// 1,500 updates of StatefulSets changed only what no adapter reads of a status. And a write of ours comes back while the pass
+// that made it is still writing the status, mostly together with what the child's controller has observed.
+//
 // Anybody who may create pods can create thousands of them with the labels of a parent, and each pass over that parent
 // reads them all. They are not replicas, so nothing waits for them, and many of their events trigger one pass. Before
 // this was so, passes over a parent cost 15 s of CPU while 3,000 of them were deleted.
