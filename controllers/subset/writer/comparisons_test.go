@@ -105,3 +105,30 @@ func TestContentKey(t *testing.T) {
 		}
 	}
 }
+
+// TestIntact: a child in a later version is as it was written only if just its status has changed.
+func TestIntact(t *testing.T) {
+	parent := types.NamespacedName{Namespace: "ns", Name: "web"}
+	child := func(version, annotation string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
+			"namespace": "ns", "name": "web-a", "uid": "u", "resourceVersion": version, "annotations": map[string]any{"a": annotation},
+		}}}
+	}
+	looks, c := &Comparisons{}, &adapters.Child{Namespace: "ns", Name: "web-a", Parent: "web"}
+	if looks.Intact(parent, child("1", "x")) {
+		t.Error("knows what it has not seen")
+	}
+	looks.recordComparison(c, child("1", "x"), child("1", "x"), "", "")
+	for _, tc := range []struct {
+		version, annotation string
+		want                bool
+	}{{"1", "x", true}, {"2", "x", true}, {"3", "y", false}, {"2", "x", true}, {"4", "x", true}, {"5", "y", false}, {"", "y", false}} {
+		if looks.Intact(parent, child(tc.version, tc.annotation)) != tc.want {
+			t.Errorf("version %q with %q: intact is not %t", tc.version, tc.annotation, tc.want)
+		}
+	}
+	looks.recordWrite(c, child("6", "x"), "")
+	if looks.Intact(parent, child("6", "x")) {
+		t.Error("it was written, and not compared")
+	}
+}
