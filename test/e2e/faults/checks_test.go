@@ -66,3 +66,36 @@ func TestChecksOutliveTheManager(t *testing.T) {
 		still.Fires()
 	})
 }
+
+// TestJobOutlivesTheManager: a new manager waits for the Job that runs. Without a status the rollout begins again with another one,
+// and the first is deleted. What happens while no manager runs counts.
+func TestJobOutlivesTheManager(t *testing.T) {
+	t.Parallel()
+	e := NewPlaneOf(t).NewEnv(t)
+	w := e.Create(NewDraft("web", Replicas(4), Zones("", ""), Rolling(`{steps: [{subsets: [zone-a], partition: "50%"}], checks: [`+Smoke("quiet")+`]}`)))
+	w.IsReady(v1alpha1.ReasonRolloutComplete)
+	w.SetImage("v2")
+	ran := w.AwaitCheck("smoke", v1alpha1.CheckRuns, "has not finished")
+	still := e.History.Forbid(Protect("zone-b", Everything, "v1"))
+	e.Step("a new manager waits for the same Job", func() {
+		e.RestartManager(func() {})
+		w.Patch(`{"spec":{"progressDeadlineSeconds":1000}}`)
+		w.AwaitObserved()
+		e.Expect(w.AwaitCheck("smoke", v1alpha1.CheckRuns)).To(Equal(ran))
+		e.Expect(w.Jobs()).To(HaveLen(1))
+		still.Holds()
+	})
+	e.Step("without a status there is another one", func() {
+		w.WipeStatus()
+		w.Eventually(func() string { return w.AwaitCheck("smoke", v1alpha1.CheckRuns, "has not finished").Run }).ShouldNot(Equal(ran.Run))
+		w.Eventually(w.Jobs).Should(HaveLen(1))
+		still.Holds()
+	})
+	e.Step("it succeeds while no manager runs", func() {
+		job := w.Jobs()[0]
+		e.RestartManager(func() { e.Succeed(&job) })
+		w.Eventually(w.Jobs).Should(HaveLen(2), "the next one is that of the last step")
+		w.Eventually(w.Images).Should(Equal(Images{"zone-a": "v2 v2", "zone-b": "v2 v2"}))
+		still.Fires()
+	})
+}

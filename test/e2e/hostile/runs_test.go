@@ -45,8 +45,7 @@ func TestJobThatNeverEnds(t *testing.T) {
 	w.Eventually(w.Jobs).Should(BeEmpty())
 }
 
-// TestJobThatIsDeleted: there is another one of that name, at once; its result counts also when it is gone, and after the manager
-// has been restarted.
+// TestJobThatIsDeleted: there is another one of that name, at once; its result counts also when it is gone.
 func TestJobThatIsDeleted(t *testing.T) {
 	t.Parallel()
 	e := NewEnv(t)
