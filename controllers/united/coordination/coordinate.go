@@ -121,6 +121,7 @@ func coordinate(in Input, gates []gate) Plan {
 	c.setTargets()
 	c.measure()
 	c.scale()
+	c.countInFlight()
 	c.allHeld = c.checkGates(allReleases, &release{})
 	switch {
 	case c.Paused != "":

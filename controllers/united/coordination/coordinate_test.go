@@ -414,6 +414,35 @@ func TestSurplusOfASubsetThatShrinksToNothing(t *testing.T) {
 	w.settle()
 }
 
+// TestSurplusInFlight: a released replica that is surplus now is in flight as long as it is kept, because its controller
+// updates it all the same. So replicas that others get meanwhile come up protected.
+func TestSurplusInFlight(t *testing.T) {
+	for name, removed := range map[string]bool{"scaled to 0": false, "removed": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(nil, 1, 1).roll("v2")
+			for range 2 {
+				w.decide() // staged
+			}
+			a, b := w.subsets[0], w.subsets[1]
+			if a.Observed.Partition != 0 || b.Observed.Partition == 0 {
+				t.Fatal(w.picture())
+			}
+			a.Removed, a.desired, b.desired = removed, 0, 3
+			a.Observed.SpecObserved = false
+			w.decide()
+			if a.Observed.Replicas != 1 || b.Observed.Replicas != 3 || b.Observed.Partition < 3 {
+				t.Errorf("%s\n%s", w.picture(), strings.Join(w.narrative, "\n"))
+			}
+			w.sync(b)
+			w.ready()
+			w.decide()
+			if a.Observed.Replicas != 0 || b.Observed.Partition != 2 {
+				t.Errorf("it is not in flight once it is removed: %s\n%s", w.picture(), strings.Join(w.narrative, "\n"))
+			}
+		})
+	}
+}
+
 // TestStepsEdited: whoever edits the completed steps decides again, also if so few are left that the running one
 // is not among them.
 func TestStepsEdited(t *testing.T) {

@@ -67,7 +67,8 @@
 // [0, R) of all subsets. A is the number of available replicas among all that the children are asked for,
 // including surplus ones. N is the sum of all R. The released replicas that are not updated and available are in
 // flight. If an updated replica is not available, and growth (see below) has since raised the partition over it,
-// it is in flight, too.
+// it is in flight, too. So are surplus replicas, also of a removed subset, as long as they are kept: their controller
+// updates them all the same. Force does not wait for those of a removed subset.
 //
 //	release an available replica      if U + 1 <= maxUnavailable
 //	release an unready or missing one if in flight + 1 <= maxUnavailable

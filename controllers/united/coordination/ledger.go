@@ -82,7 +82,6 @@ func (c *coordinator) countUnavailable() {
 		if v.Whole {
 			c.countWhole(v)
 		}
-		c.addInFlight(v, c.inFlightOf(v, c.rules.forced))
 		v.own.unavailableAtFirst = v.own.unavailable
 	}
 	c.unavailableAtFirst = c.unavailable
@@ -100,6 +99,13 @@ func (c *coordinator) scale() {
 			v.waitReason = fmt.Sprintf("keeping %s until others are available", plural(int64(v.nextReplicas-v.Desired), "surplus replica"))
 		}
 		c.progressed = c.progressed || v.nextReplicas < v.currentReplicas
+	}
+}
+
+// countInFlight counts what is in flight once it is known which surplus replicas are kept.
+func (c *coordinator) countInFlight() {
+	for _, v := range c.states {
+		c.addInFlight(v, c.inFlightOf(v, c.rules.forced))
 	}
 }
 

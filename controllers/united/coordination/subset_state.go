@@ -224,14 +224,14 @@ func (v *subsetState) stepDone() bool {
 // inFlightOf returns how many released replicas are not back yet; healthy excludes those that failed or cannot
 // move.
 func (c *coordinator) inFlightOf(v *subsetState, healthy bool) int64 {
-	end := min(v.currentReplicas, v.Desired)
+	end := min(v.currentReplicas, v.nextReplicas) // surplus ones move as long as they are kept
 	if v.Observed == nil {
 		end = v.Desired // released replicas come back as released
 	}
-	if v.Removed {
-		return 0
-	}
-	if v.Whole && v.Observed != nil {
+	switch {
+	case v.Removed && (healthy || v.revision != c.Update):
+		return 0 // nobody waits for them, or they go to another revision
+	case v.Whole && v.Observed != nil:
 		return c.inFlightWhole(v, healthy)
 	}
 	count := int64(max(0, end-v.partition)) // including missing ones, which are on their way

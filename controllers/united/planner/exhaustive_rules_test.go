@@ -668,8 +668,8 @@ func (c *smallConfig) judgeStatus(e *seam, read *smallState, told *v1alpha1.Unit
 	return j.said
 }
 
-// allRun reports whether every replica of every child, or every one that is asked for now, is ready on the
-// version.
+// allRun reports whether every replica of the child of every subset, or every one that is asked for now, is ready on the
+// version. A subset that is removed is none.
 func (j *judged) allRun(v statefulset.Version) bool {
 	if v == j.version && j.allDone() {
 		return true
@@ -677,7 +677,7 @@ func (j *judged) allRun(v statefulset.Version) bool {
 	some := false
 	for k := range j.before {
 		set := j.before[k]
-		if !set.Exists || set.Replicas == 0 {
+		if !set.Exists || set.Replicas == 0 || !j.s.parent.has(k) {
 			continue
 		}
 		set.Template = v

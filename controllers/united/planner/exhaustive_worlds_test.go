@@ -381,6 +381,7 @@ func rollingConfigs() []smallConfig {
 }
 
 func moreRollingConfigs() []smallConfig {
+	goesAndScales := smallEdit{"b goes, 3 replicas", func(p *smallParent) { p.subsets, p.replicas = one, 3 }}
 	return slices.Concat(
 		kinds("Rolling, with a floor", smallConfig{
 			replicas: 3, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling(floorOf(1)), rolling(floorOf(2)), rolling()},
@@ -422,6 +423,11 @@ func moreRollingConfigs() []smallConfig {
 			edits:  edits(templates(2), these(subsetsTo(one, "b goes"), subsetsTo(both, "b comes"), pausing())),
 			budget: budget{budgetEdit: 3}.whole(),
 		}),
+		withMore("Rolling, a subset goes, and the other grows", smallConfig{
+			replicas: 2, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling()},
+			edits:  edits(templates(2), these(goesAndScales, scaleTo(3), subsetsTo(one, "b goes"))),
+			budget: budget{budgetEdit: 2, budgetStale: 1}.whole(),
+		}, budget{budgetEdit: 1}),
 		kinds("Rolling, to 0 and back", smallConfig{
 			replicas: 2, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling()},
 			edits:  edits(templates(1, 2), these(scaleTo(0), scaleTo(2))),
