@@ -40,7 +40,7 @@ type RolloutCheck struct {
 }
 
 // ObjectCondition is a condition of an object in the namespace of the UnitedDeployment. It is not
-// met if the object does not exist or cannot be read, if it has no such condition, or if its
+// met if the object does not exist, is being deleted, or cannot be read, if it has no such condition, or if its
 // controller has not observed its last change (status.observedGeneration, or observedGeneration of
 // the condition, if it has them). The operator of United allows the kind with the value
 // checks.objects of the Helm chart.

@@ -68,6 +68,11 @@ func TestJudge(t *testing.T) {
 			}
 		})
 	}
+	deleted := withHealthy("shop", "True")
+	deleted.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
+	if got := reduce(deleted).judge(&healthy); got.Met || got.Message != "MySQLCluster shop is being deleted" {
+		t.Errorf("%+v", got)
+	}
 	if got := (*object)(nil).judge(&healthy); got.Met || got.Message != "MySQLCluster shop does not exist" {
 		t.Errorf("%+v", got)
 	}

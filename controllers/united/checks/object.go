@@ -17,6 +17,8 @@ import (
 
 // object is all that is kept of an object that a check names.
 type object struct {
+	// deleted: it is being deleted, and still there because of a finalizer.
+	deleted bool
 	// behind: its controller has not observed its last change.
 	behind     bool
 	conditions []condition
@@ -48,6 +50,7 @@ func reduce(u *unstructured.Unstructured) *object {
 		text := func(name string) string { value, _ := fields[name].(string); return value }
 		o.conditions = append(o.conditions, condition{text("type"), text("status"), short(text("reason")), behind(fields, "observedGeneration")})
 	}
+	o.deleted = u.GetDeletionTimestamp() != nil
 	return o
 }
 
@@ -66,8 +69,11 @@ func (o *object) judge(asked *v1alpha1.ObjectCondition) known.CheckResult {
 	no := func(format string, args ...any) known.CheckResult {
 		return known.CheckResult{Seen: true, Message: asked.Kind + " " + asked.Name + " " + fmt.Sprintf(format, args...)}
 	}
-	if o == nil {
+	switch {
+	case o == nil:
 		return no("does not exist")
+	case o.deleted:
+		return no("is being deleted")
 	}
 	i := slices.IndexFunc(o.conditions, func(c condition) bool { return c.name == asked.Type })
 	if i < 0 {
