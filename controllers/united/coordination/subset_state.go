@@ -325,6 +325,13 @@ func (v *subsetState) decision() Decision {
 	d := Decision{Replicas: v.nextReplicas, Delete: v.deletions, ChangeReason: v.changeReason, WaitReason: v.waitReason, Gate: v.gate}
 	d.DesiredPartition = DesiredPartition{Partition: v.nextPartition, Held: v.nextPartition == Held || v.nextPartition == v.floor.Partition && v.floor.Held, Reason: reason}
 	d.Pace, d.Stopped = v.pace, v.stopped
-	d.Remove = v.Removed && v.Observed != nil && v.currentReplicas == 0 && len(v.Observed.Pods) == 0
+	d.Remove = v.Removed && v.Observed != nil && v.currentReplicas == 0 && v.isDrained()
 	return d
+}
+
+// isDrained reports whether a child that is asked for no replicas has none, or none that it would remove by itself: if two
+// of its replicas are not ready, an ordered one waits for the lower one before it removes the other.
+func (v *subsetState) isDrained() bool {
+	waits := v.Observed.Ordered && v.Observed.SpecObserved
+	return !slices.ContainsFunc(v.Observed.Pods, func(r adapters.Replica) bool { return !waits || r.Ready || r.Terminating })
 }

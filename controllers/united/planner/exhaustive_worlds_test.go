@@ -428,6 +428,11 @@ func moreRollingConfigs() []smallConfig {
 			edits:  edits(templates(2), these(goesAndScales, scaleTo(3), subsetsTo(one, "b goes"))),
 			budget: budget{budgetEdit: 2, budgetStale: 1}.whole(),
 		}, budget{budgetEdit: 1}),
+		kinds("Rolling, a subset goes that is not ready", smallConfig{
+			replicas: 4, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling()},
+			edits:  edits(templates(2), these(subsetsTo(one, "b goes"))),
+			budget: budget{budgetEdit: 2, budgetUnready: 2}.whole(),
+		}),
 		kinds("Rolling, to 0 and back", smallConfig{
 			replicas: 2, subsets: both, variants: []v1alpha1.UpdateStrategy{rolling()},
 			edits:  edits(templates(1, 2), these(scaleTo(0), scaleTo(2))),
