@@ -235,10 +235,10 @@ func TestAcceptedRolling(t *testing.T) {
 func TestRollingDefaults(t *testing.T) {
 	g := NewWithT(t)
 	for members, want := range map[string]string{
-		`{}`:                  `{partition: "0%", maxUnavailable: 1, order: Parallel, rollbackRevisions: 1}`,
-		`{maxSkew: "5%"}`:     `{partition: "0%", maxUnavailable: 1, order: Parallel, rollbackRevisions: 1, maxSkew: "5%"}`,
-		`{partition: null}`:   `{partition: "0%", maxUnavailable: 1, order: Parallel, rollbackRevisions: 1}`,
-		`{order: Sequential}`: `{partition: "0%", maxUnavailable: 1, order: Sequential, rollbackRevisions: 1}`,
+		`{}`:                  `{partition: "0%", maxUnavailable: 1, order: Parallel, rollbackRevisions: 1, onFailure: Hold}`,
+		`{maxSkew: "5%"}`:     `{partition: "0%", maxUnavailable: 1, order: Parallel, rollbackRevisions: 1, onFailure: Hold, maxSkew: "5%"}`,
+		`{partition: null}`:   `{partition: "0%", maxUnavailable: 1, order: Parallel, rollbackRevisions: 1, onFailure: Hold}`,
+		`{order: Sequential}`: `{partition: "0%", maxUnavailable: 1, order: Sequential, rollbackRevisions: 1, onFailure: Hold}`,
 	} {
 		stored, err := deployments().Create(t.Context(), with(t, "defaults", rolling(members)), metav1.CreateOptions{DryRun: dryRun})
 		g.Expect(err).NotTo(HaveOccurred())

@@ -241,8 +241,8 @@ func places(value any, field string, steps []any) []place {
 			found = append(found, places(v[key], inside, append(slices.Clone(steps), key))...)
 		}
 	case []any:
-		if len(v) > 0 {
-			found = append(found, places(v[0], field+"[]", append(slices.Clone(steps), 0))...)
+		for i := range v {
+			found = append(found, places(v[i], field+"[]", append(slices.Clone(steps), i))...)
 		}
 	}
 	return found
