@@ -206,7 +206,7 @@ func TestRejectedByCheck(t *testing.T) {
 			s.untilRejected()
 			if got := s.heard(); !strings.HasPrefix(got[0], "Warning CheckFailed: Check mysql failed: ") ||
 				!slices.ContainsFunc(got, func(e string) bool {
-					return strings.HasPrefix(e, "Warning RevisionRejected: v2 is rejected: check mysql failed: "+whyNot+"; going back to v1; apply another template; to roll it out")
+					return strings.HasPrefix(e, "Warning RevisionRejected: v2 is rejected: check mysql failed: "+whyNot+"; going back to v1; set the template back, or apply another one; to roll it out")
 				}) {
 				t.Errorf("%q", got)
 			}
@@ -317,7 +317,7 @@ func TestRetriedRejected(t *testing.T) {
 			t.Errorf("%s", s.told())
 		}
 		s.Annotate(v1alpha1.AnnotationRetry, "web-other/1")
-		if s.goOn(1); s.rejected() == "" || !strings.HasSuffix(s.condition(v1alpha1.ConditionStalled), `the annotation is "web-other/1", which is for another revision`) {
+		if s.goOn(1); s.rejected() == "" || !strings.HasSuffix(s.condition(v1alpha1.ConditionStalled), `united.dev/retry is "web-other/1", which is for another revision`) {
 			t.Errorf("%s", s.told())
 		}
 		s.Annotate(v1alpha1.AnnotationRetry, "") // a removed value stays spent

@@ -93,11 +93,11 @@ const (
 	// all subsets; Manual stops nothing.
 	ReasonReplicaFailed = "ReplicaFailed"
 	// ReasonBlocked: Type RollingUpdate: replicas that cannot be released yet are unavailable and use up
-	// maxUnavailable; or a child workload, or the object of a check, cannot be read. Stalled is True if
-	// they have failed, or a permission is missing.
+	// maxUnavailable; a child workload cannot be read; or a check cannot run. Stalled is True if they have
+	// failed, a check cannot run, or a permission is missing.
 	ReasonBlocked = "Blocked"
-	// ReasonCheckFailed: Type RollingUpdate: a check has not been met for progressDeadlineSeconds,
-	// although replicas are released. No more are, in any subset, until it is met.
+	// ReasonCheckFailed: Type RollingUpdate: a check has failed. No more replicas are released in any
+	// subset.
 	ReasonCheckFailed = "CheckFailed"
 	// ReasonRevisionRejected: Type RollingUpdate, onFailure Rollback: the update revision failed, and all
 	// replicas go back to the current one, or have gone. It is not rolled out again by itself.

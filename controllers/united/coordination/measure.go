@@ -282,7 +282,7 @@ func (c *coordinator) notMetVerdict(m *measured) verdict {
 func (c *coordinator) firstResult(endOnly bool) verdict {
 	for i := range c.checks {
 		if m := &c.checks[i]; m.kind.endOnly == endOnly && !m.seen.Seen && !m.decided() {
-			return verdict{closed: true, reason: "waiting for the first result of check " + m.ask.Check.Name}
+			return verdict{closed: true, reason: "waiting for the next result of check " + m.ask.Check.Name}
 		}
 	}
 	return verdict{}

@@ -107,7 +107,7 @@ func TestNothingIsReleasedBeforeACheckHasAResult(t *testing.T) {
 	if w.running("v2") != 0 || len(w.state.Checks) != 0 {
 		t.Fatal(w.picture())
 	}
-	w.expect(t, v1alpha1.RolloutProgressing, "waiting for the first result of check mysql")
+	w.expect(t, v1alpha1.RolloutProgressing, "waiting for the next result of check mysql")
 	w.met().settle()
 	w.expect(t, v1alpha1.RolloutDone, "")
 }

@@ -126,7 +126,7 @@ func TestEachFurtherReleaseNeedsAMeasurement(t *testing.T) {
 			if q.running("v2") != 1 || len(q.state.Checks) != 0 {
 				t.Fatal(q.picture())
 			}
-			q.expect(t, v1alpha1.RolloutProgressing, "waiting for the first result of check errors")
+			q.expect(t, v1alpha1.RolloutProgressing, "waiting for the next result of check errors")
 			q.late = false
 			q.settle()
 			q.expect(t, v1alpha1.RolloutDone, "")
@@ -168,7 +168,7 @@ func TestFailureLimitMissesInARowAreAFailure(t *testing.T) {
 			q.after(time.Second)
 			q.approved = q.state.ApprovalKey
 			q.after(time.Second)
-			if q.expect(t, v1alpha1.RolloutProgressing, "waiting for the first result of check errors"); len(q.asks()) != 1 || q.asks()[0].Round == round {
+			if q.expect(t, v1alpha1.RolloutProgressing, "waiting for the next result of check errors"); len(q.asks()) != 1 || q.asks()[0].Round == round {
 				t.Fatal(q.asks())
 			}
 			q.late = false
@@ -215,7 +215,7 @@ func TestAStepEndsWithAMeasurementSinceItWasReached(t *testing.T) {
 	if q.settle(); q.state.Step != 0 || q.running("v2") != 2 {
 		t.Fatal(q.picture())
 	}
-	q.expect(t, v1alpha1.RolloutProgressing, "waiting for the first result of check errors")
+	q.expect(t, v1alpha1.RolloutProgressing, "waiting for the next result of check errors")
 	first := q.asks()[0].Round
 	q.late = false
 	for q.state.Step == 0 {

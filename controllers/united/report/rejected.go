@@ -55,14 +55,14 @@ func rejectedMessage(in *planner.Input, tallies []*tally, status *v1alpha1.Unite
 	default:
 		message += fmt.Sprintf("; %d of %d replicas run %s", back, status.Replicas, in.Update.Name)
 	}
-	message += fmt.Sprintf("; apply another template; to roll it out once more, run: kubectl annotate --overwrite united -n %s %s %s=%s/$(date +%%s)",
+	message += fmt.Sprintf("; set the template back, or apply another one; to roll it out once more, run: kubectl annotate --overwrite united -n %s %s %s=%s/$(date +%%s)",
 		in.Parent.Namespace, in.Parent.Name, v1alpha1.AnnotationRetry, name)
 	switch value := in.Parent.Annotations[v1alpha1.AnnotationRetry]; {
 	case value == "":
 	case coordination.NamesRevision(value, name):
-		message += fmt.Sprintf("; the annotation is %.80q, which has had its effect", value)
+		message += fmt.Sprintf("; united.dev/retry is %.80q, which has had its effect", value)
 	default:
-		message += fmt.Sprintf("; the annotation is %.80q, which is for another revision", value)
+		message += fmt.Sprintf("; united.dev/retry is %.80q, which is for another revision", value)
 	}
 	return message
 }

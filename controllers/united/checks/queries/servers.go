@@ -27,7 +27,7 @@ const lookAgain = 5 * time.Second
 type errNotPermitted struct{ server, namespace string }
 
 func (e *errNotPermitted) Error() string {
-	return fmt.Sprintf("server %s is not open to namespace %s: whoever runs United adds the namespace to checks.prometheus.servers.%s.namespaces in the values of its Helm chart",
+	return fmt.Sprintf("server %s is not open to namespace %s, or does not exist: whoever runs United sets checks.prometheus.servers.%s.namespaces, and its url, in the values of its Helm chart",
 		e.server, e.namespace, e.server)
 }
 

@@ -189,7 +189,7 @@ func TestWhoMayAsk(t *testing.T) {
 		_, err := s.Query(t.Context(), name, namespace, "up")
 		return err
 	}
-	refusal := "server %s is not open to namespace %s: whoever runs United adds the namespace to checks.prometheus.servers.%s.namespaces in the values of its Helm chart"
+	refusal := "server %s is not open to namespace %s, or does not exist: whoever runs United sets checks.prometheus.servers.%s.namespaces, and its url, in the values of its Helm chart"
 	g.Expect(ask("a", "shop")).To(Succeed())
 	g.Expect(token.Load()).To(Equal("Bearer from a file"))
 	for _, c := range [][2]string{{"a", "other"}, {"a", "sho"}, {"b", "shop"}, {"c", "shop"}, {"", "shop"}} {
