@@ -39,7 +39,9 @@ func run(ctx context.Context) (err error) {
 	}
 	defer ground.release()
 	fmt.Println("Starting a Kubernetes control plane and United in it. Ctrl-C stops everything.")
-	c, manager, err := install.Up(ctx, cluster.Options{Dir: ground.clusterDir(), Log: os.Stdout}, "--set=log.level=debug", "--set=checks.jobs=true", "--set=checks.analysis=true")
+	c, manager, err := install.Up(ctx, cluster.Options{Dir: ground.clusterDir(), Log: os.Stdout}, "--set=log.level=debug",
+		"--set=checks.jobs=true", "--set=checks.analysis=true",
+		`--set-json=checks.prometheus.servers={"default":{"url":"http://127.0.0.1:9090","namespaces":["*"]}}`)
 	if err != nil {
 		return err
 	}
@@ -101,7 +103,8 @@ Stage a new image (no pod is updated, because every zone is held), then release 
 Or with the plugin: kubectl united status web, kubectl united release web zone-a, kubectl united why web. Or on a page: kubectl united dashboard prints the address of one,
 as it does below.
 
-Pods are simulated. If the tag of the image starts with "broken", the pod crashes; with "slow", it is ready after 5 seconds; with "pull", its image cannot be pulled.
+Pods are simulated. If the tag of the image starts with "broken", the pod crashes; with "slow", it is ready after 5 seconds; with "pull", its image cannot be pulled;
+with "fail", its Job fails. Checks of type prometheus ask a server that you start on 127.0.0.1:9090.
 docs/tutorial.md has more. The log of the manager: %s
 Ctrl-C here stops everything.
 `
