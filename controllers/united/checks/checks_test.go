@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -328,6 +329,24 @@ func TestWhatMayNotBeRead(t *testing.T) {
 	s.Expect(s.result("web", "MySQLCluster", "shop").Message).To(ContainSubstring("cannot be read"), "only the next watch shows that it is over")
 	s.watching(w, false)
 	s.becomes("web", "MySQLCluster", "shop", false, "MySQLCluster shop does not exist")
+}
+
+// TestOneReadThatFails holds the object that it is about, for a moment, and nothing else.
+func TestOneReadThatFails(t *testing.T) {
+	s := newScene(t, withHealthy("shop", "True"), withHealthy("other", "True"))
+	s.becomes("web", "MySQLCluster", "shop", true, "")
+	var failed atomic.Int32
+	s.client.PrependReactor("get", "*", func(clienttesting.Action) (bool, k8sruntime.Object, error) {
+		return failed.Add(1) == 1, nil, context.DeadlineExceeded
+	})
+	s.Expect(s.result("api", "MySQLCluster", "other")).To(Equal(known.CheckResult{}))
+	s.Eventually(failed.Load).Should(BeEquivalentTo(1))
+	s.clock.Step(patience + time.Second)
+	s.Expect(s.result("web", "MySQLCluster", "shop")).To(Equal(known.CheckResult{Seen: true, Met: true}))
+	s.Eventually(func() known.CheckResult {
+		s.clock.Step(time.Second)
+		return s.result("api", "MySQLCluster", "other")
+	}, 10*time.Second).Should(Equal(known.CheckResult{Seen: true, Met: true}))
 }
 
 // TestARemovedKindIsNotServed: it is looked up again.

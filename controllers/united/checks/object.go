@@ -37,7 +37,7 @@ func reduce(u *unstructured.Unstructured) *object {
 	generation := u.GetGeneration()
 	behind := func(fields map[string]any, path ...string) bool {
 		observed, found, err := unstructured.NestedInt64(fields, path...)
-		return found && err == nil && observed < generation
+		return err != nil || found && observed < generation
 	}
 	o := &object{behind: behind(u.Object, "status", "observedGeneration"), run: reduceRun(u)}
 	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")

@@ -28,6 +28,8 @@ type run struct {
 	runs.Outcome
 	uid, owner types.UID
 	deleted    bool
+	// gone: it does not exist any more, but its result does.
+	gone bool
 	// unexplained: its pods have not been asked yet why it failed, and explanation is what they said.
 	unexplained bool
 	explanation string
@@ -49,7 +51,7 @@ func reduceRun(u *unstructured.Unstructured) *run {
 
 // judgeRun returns the result of a check whose run this is; nil if it does not exist.
 func (o *object) judgeRun(name string, ask *known.CheckAsk) known.CheckResult {
-	if o == nil {
+	if o == nil || o.run.gone && o.run.owner != ask.Owner {
 		return known.CheckResult{Seen: true, Absent: true, Message: name + " does not exist yet"}
 	}
 	switch r := o.run; {

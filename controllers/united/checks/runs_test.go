@@ -108,6 +108,20 @@ func TestARunIsObserved(t *testing.T) {
 	is(known.CheckResult{Refused: true, Message: "Job web-smoke-1 is in the way: it is not controlled by this UnitedDeployment; delete it, or rename the check"})
 	s.Expect(jobs.Delete(t.Context(), "web-smoke-1", metav1.DeleteOptions{})).To(Succeed())
 	is(known.CheckResult{Absent: true, Message: "Job web-smoke-1 does not exist yet"})
+	_, err = jobs.Create(t.Context(), smoke("Complete", ""), metav1.CreateOptions{})
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(jobs.Delete(t.Context(), "web-smoke-1", metav1.DeleteOptions{})).To(Succeed()) // as ttlSecondsAfterFinished does
+	s.Eventually(func() bool {
+		s.Runner.mu.Lock()
+		defer s.Runner.mu.Unlock()
+		for _, w := range s.watches {
+			if o := w.objects["web-smoke-1"]; o != nil {
+				return o.run.gone
+			}
+		}
+		return false
+	}).Should(BeTrue())
+	is(known.CheckResult{Met: true})
 }
 
 // TestAFailedJobSaysWhy: its last pod is asked once, before the failure is told.

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/unitedworkloads/united/controllers/united/known"
+	"github.com/unitedworkloads/united/controllers/united/runs"
 )
 
 // watch has what is known of the objects of one kind in one namespace that checks name. Runner.mu guards it.
@@ -48,8 +49,9 @@ type problem struct {
 	// refused: a permission is missing. certain: it does not pass by itself in a moment.
 	refused, certain bool
 	since            time.Time
-	// watching: it was the watch that failed, and only the next watch shows that this is over.
-	watching bool
+	// watching: it was the watch that failed, and only the next watch shows that this is over. reading: it was the read of one
+	// object; the next one that can be read shows it.
+	watching, reading bool
 }
 
 // result returns the result of a check.
@@ -270,7 +272,9 @@ func (r *Runner) readNew(ctx context.Context, w *watch, client dynamic.ResourceI
 		u, err := client.Get(reading, names[0], metav1.GetOptions{})
 		cancel()
 		if err != nil && !apierrors.IsNotFound(err) {
-			r.noted(w, err, &problem{})
+			if apierrors.IsForbidden(err) { // all else holds only this object, which has no result yet
+				r.noted(w, err, &problem{reading: true})
+			}
 			r.queue.AddAfter(w.source, retryAfter)
 			return
 		}
@@ -280,6 +284,9 @@ func (r *Runner) readNew(ctx context.Context, w *watch, client dynamic.ResourceI
 		}
 		r.mu.Lock()
 		parents := slices.Collect(maps.Keys(w.named[names[0]]))
+		if w.problem != nil && w.problem.reading {
+			parents = append(parents, w.setProblem(nil)...)
+		}
 		if _, read := w.objects[names[0]]; !read && len(parents) > 0 && w.client != nil {
 			r.set(w, names[0], o)
 		}
@@ -307,10 +314,16 @@ func (s *store) Update(o any) error {
 	return nil
 }
 
-// Delete removes an object.
+// Delete removes an object. The result of a run that had finished remains, however fast somebody deleted it.
 func (s *store) Delete(o any) error {
 	if u, ok := o.(*unstructured.Unstructured); ok {
-		s.set(u.GetName(), func() *object { return nil })
+		s.set(u.GetName(), func() *object {
+			if is := reduce(u); is.run != nil && (is.run.State == runs.Succeeded || is.run.State == runs.Failed) {
+				is.run.gone = true
+				return is
+			}
+			return nil
+		})
 	}
 	return nil
 }

@@ -78,3 +78,32 @@ func TestAThirdVersionRepairsTheSecond(t *testing.T) {
 		}
 	}
 }
+
+// TestNewReplicasOnTheWayBack come up on the proven revision: nothing would be gained by one more replica of what is left.
+func TestNewReplicasOnTheWayBack(t *testing.T) {
+	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
+		s.MaxUnavailable = amount("1")
+		s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{"a"}, Partition: amount("0"), Pause: &v1alpha1.RolloutPause{}}}
+	}), 2, 2).roll("v2")
+	if w.settle(); w.running("v2") != 2 {
+		t.Fatal("the control:", w.picture())
+	}
+	w.roll("v1").round()
+	for _, c := range w.subsets {
+		c.desired = 0
+	}
+	if w.settle(); w.running("v2")+w.running("v1") != 0 {
+		t.Fatal("the control:", w.picture())
+	}
+	for _, c := range w.subsets {
+		c.desired = 2
+	}
+	for range 20 {
+		if w.round(); w.running("v2") != 0 {
+			t.Fatal("on v2:", w.picture())
+		}
+	}
+	if w.running("v1") != 4 {
+		t.Error(w.picture())
+	}
+}

@@ -54,11 +54,16 @@ func (c *coordinator) measure() {
 				continue
 			}
 		}
-		if j := c.indexOf(check.Name); j >= 0 {
+		if j := c.indexOf(check.Name); j >= 0 && !c.abandons(&c.state.Checks[j], measures) {
 			results = append(results, c.state.Checks[j])
 		}
 	}
 	c.state.Checks = results
+}
+
+// abandons reports whether nobody waits any more for a Job or an AnalysisRun that is on record as running.
+func (c *coordinator) abandons(r *v1alpha1.CheckStatus, measures bool) bool {
+	return r.State == v1alpha1.CheckRuns && c.Paused == "" && (!measures || c.rules.forced)
 }
 
 // measureOne brings the result of a check up to date, and says what is to be observed next. It returns nil if there is nothing
@@ -69,6 +74,8 @@ func (c *coordinator) measureOne(check *v1alpha1.RolloutCheck) *v1alpha1.CheckSt
 	case m.decided():
 		c.checks = append(c.checks, m)
 		return m.record
+	case !m.kind.canBeJudged(c, m.record) && m.record != nil && c.abandons(m.record, true):
+		return nil
 	case !m.kind.canBeJudged(c, m.record):
 		return m.record
 	}

@@ -333,3 +333,25 @@ func TestJobsAreWrittenOnTransitions(t *testing.T) {
 		}
 	}
 }
+
+// TestAJobThatNobodyWaitsFor is not on record as running, so that it is deleted: under force, or when the floor ends the rollout.
+func TestAJobThatNobodyWaitsFor(t *testing.T) {
+	for name, leave := range map[string]func(*world){
+		"force": func(w *world) { w.forced = "v2" },
+		"floor": func(w *world) { w.strategy.Partition = amount("100%") },
+	} {
+		w := smoked(inSteps(nil, "1"), 2).roll("v2").passes()
+		if w.check().State != v1alpha1.CheckRuns {
+			t.Fatalf("%s: %+v", name, w.state)
+		}
+		w.paused = true
+		if w.passes(); w.check().State != v1alpha1.CheckRuns {
+			t.Errorf("%s, paused: %+v", name, w.state)
+		}
+		w.paused = false
+		leave(w)
+		if w.passes(); w.state.Phase != v1alpha1.RolloutDone || len(w.state.Checks) != 0 {
+			t.Errorf("%s: %+v", name, w.state)
+		}
+	}
+}

@@ -38,7 +38,7 @@ func (c *coordinator) stageAndProtect() {
 	for _, v := range c.states {
 		switch {
 		case v.Removed:
-		case v.Observed == nil && v.Proven:
+		case v.Observed == nil && (v.Proven || c.goingBack):
 			v.nextPartition = v.target
 		case v.hasNoReplicas():
 			v.nextPartition = c.partitionWithoutReplicas(v)
@@ -58,7 +58,7 @@ func (c *coordinator) stageAndProtect() {
 // protected, so its new replicas come up protected, unless all replicas have run the update revision since.
 func (c *coordinator) partitionWithoutReplicas(v *subsetState) int32 {
 	switch {
-	case v.Proven || c.goingBack && c.state.Phase == v1alpha1.RolloutDone:
+	case v.Proven || c.goingBack:
 		return v.target
 	case v.Desired == 0:
 		return v.partition

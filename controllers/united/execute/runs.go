@@ -113,7 +113,7 @@ func (e *Executor) buildRun(ctx context.Context, parent *v1alpha1.UnitedDeployme
 	template := runs.TemplateOf(ask.Check.Analysis, parent.Namespace)
 	switch err := e.Live.Get(ctx, client.ObjectKeyFromObject(template), template); {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("%s %s does not exist", template.GetKind(), template.GetName())
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s %s does not exist", template.GetKind(), template.GetName()))
 	case isNotPermitted(err):
 		return nil, apierrors.NewBadRequest(runs.NotPermitted(template.GroupVersionKind()))
 	case err != nil:
