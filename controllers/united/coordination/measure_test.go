@@ -449,3 +449,26 @@ func TestAScaleUpComesUpProtectedWhileACheckIsNotMet(t *testing.T) {
 		t.Error(w.picture())
 	}
 }
+
+// TestAFloorPassesNoSteps: with everything held, the rollout rests where it is. When the floor is lowered, the checks of the running
+// step count again.
+func TestAFloorPassesNoSteps(t *testing.T) {
+	w := checked(inSteps(nil, "2", "1"), 3).roll("v2")
+	for w.running("v2") == 0 {
+		w.round()
+	}
+	w.notMet().settle()
+	w.strategy.Partition = amount("100%")
+	if w.settle(); w.state.Phase != v1alpha1.RolloutDone || w.state.Step != 0 {
+		t.Fatalf("%+v", w.state)
+	}
+	w.strategy.Partition = amount("0")
+	if w.settle(); w.running("v2") != 1 || w.state.Step != 0 {
+		t.Fatal(w.picture())
+	}
+	w.met().settle()
+	w.expect(t, v1alpha1.RolloutDone, "")
+	if w.running("v2") != 3 {
+		t.Error(w.picture())
+	}
+}

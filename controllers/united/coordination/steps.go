@@ -179,11 +179,18 @@ func (c *coordinator) advance() {
 	switch held := c.checkGates(endOfStep, &release{step: running}); {
 	case held.closed:
 		c.report(held)
+	case c.checksBind() && running < len(c.rules.steps) && c.heldByFloor():
+		s.Phase, s.Message = v1alpha1.RolloutDone, "" // for now: no step ends only because the floor leaves it nothing to release
 	case running == len(c.rules.steps):
 		c.complete()
 	default:
 		c.nextStep(running)
 	}
+}
+
+// heldByFloor reports whether the floor protects all replicas.
+func (c *coordinator) heldByFloor() bool {
+	return !slices.ContainsFunc(c.states, func(v *subsetState) bool { return !v.Removed && v.floor.Partition < v.Desired })
 }
 
 // pauses reports whether a step from the given one on waits when it is reached, also one that has nothing left to release.
