@@ -72,10 +72,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// limitOf returns how many states of each world to look at. make test looks at what is near the beginning.
-func limitOf() int {
-	if testing.Short() && *smallLimit == 0 && *smallWorld == "" {
+// limitOf returns how many states of a world to look at. make test looks at what is near the beginning, and make test-full at no
+// more of the worlds of queries than fits its time.
+func limitOf(c *smallConfig) int {
+	switch {
+	case *smallLimit != 0 || *smallWorld != "":
+	case testing.Short():
 		return 1_000
+	case c.hasQueries() && !*smallLarge:
+		return 30_000
 	}
 	return *smallLimit
 }
@@ -88,7 +93,7 @@ func TestExhaustive(t *testing.T) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
-			w := c.walk(limitOf())
+			w := c.walk(limitOf(&c))
 			states += len(w.origins)
 			t.Logf("%d states, depth %d, %.0f states a second", len(w.origins), w.depth, float64(len(w.origins))/w.took.Seconds())
 			for _, f := range w.found {
