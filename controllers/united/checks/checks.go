@@ -50,7 +50,6 @@ type Runner struct {
 
 	mu      sync.Mutex
 	watches map[source]*watch
-	asked   map[types.NamespacedName][]target
 	asks    map[types.NamespacedName][]known.CheckAsk
 	// missing is until when nobody asks for a kind that the API server does not serve.
 	missing map[schema.GroupVersionKind]time.Time
@@ -77,7 +76,7 @@ func New(client dynamic.Interface, mapper meta.RESTMapper, servers queries.Queri
 		queries: queries.NewSchedule(servers, c),
 		client:  client, mapper: mapper, clock: c,
 		queue:   workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[source]{Clock: c}),
-		watches: map[source]*watch{}, asked: map[types.NamespacedName][]target{}, asks: map[types.NamespacedName][]known.CheckAsk{}, missing: map[schema.GroupVersionKind]time.Time{},
+		watches: map[source]*watch{}, asks: map[types.NamespacedName][]known.CheckAsk{}, missing: map[schema.GroupVersionKind]time.Time{},
 	}
 }
 
@@ -114,13 +113,7 @@ func (r *Runner) Start(ctx context.Context) error {
 func (r *Runner) Ask(parent types.NamespacedName, asks []known.CheckAsk) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var targets []target
-	for i := range asks {
-		if t, ok := targetOf(parent.Namespace, &asks[i]); ok {
-			targets = append(targets, t)
-		}
-	}
-	r.follow(parent, targets)
+	r.follow(parent, targetsOf(parent.Namespace, r.asks[parent]), targetsOf(parent.Namespace, asks))
 	r.askQueries(parent, asks)
 	r.asks[parent] = asks
 	if len(asks) == 0 {
@@ -158,21 +151,22 @@ func targetOf(namespace string, ask *known.CheckAsk) (target, bool) {
 	return target{source{schema.FromAPIVersionAndKind(o.APIVersion, o.Kind), namespace}, o.Name}, true
 }
 
-// Forget ends the observation of all checks of a parent.
-func (r *Runner) Forget(parent types.NamespacedName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.follow(parent, nil)
-	r.queries.Ask(parent, nil)
-	delete(r.asks, parent)
+// targetsOf returns the objects that checks are about, each once.
+func targetsOf(namespace string, asks []known.CheckAsk) (targets []target) {
+	for i := range asks {
+		if t, ok := targetOf(namespace, &asks[i]); ok && !slices.Contains(targets, t) {
+			targets = append(targets, t)
+		}
+	}
+	return targets
 }
 
+// Forget ends the observation of all checks of a parent.
+func (r *Runner) Forget(parent types.NamespacedName) { r.Ask(parent, nil) }
+
 // follow replaces the objects that a parent names. r.mu is held.
-func (r *Runner) follow(parent types.NamespacedName, targets []target) {
-	if slices.Equal(r.asked[parent], targets) {
-		return
-	}
-	for _, t := range targets {
+func (r *Runner) follow(parent types.NamespacedName, were, are []target) {
+	for _, t := range are {
 		w := r.watches[t.source]
 		if w == nil {
 			w = &watch{source: t.source, named: map[string]map[types.NamespacedName]bool{}, objects: map[string]*object{}}
@@ -184,14 +178,10 @@ func (r *Runner) follow(parent types.NamespacedName, targets []target) {
 		}
 		w.named[t.name][parent] = true
 	}
-	for _, t := range r.asked[parent] {
-		if !slices.Contains(targets, t) {
+	for _, t := range were {
+		if !slices.Contains(are, t) {
 			r.release(t, parent)
 		}
-	}
-	r.asked[parent] = targets
-	if len(targets) == 0 {
-		delete(r.asked, parent)
 	}
 }
 

@@ -262,7 +262,7 @@ func TestKeepsLittle(t *testing.T) {
 	}
 	w, n := kept()
 	s.Expect([]int{w, n}).To(Equal([]int{0, 0}))
-	s.Expect(s.asked).To(BeEmpty())
+	s.Expect(s.asks).To(BeEmpty())
 	s.becomes("web", "MySQLCluster", "db-7", true, "") // it begins anew
 }
 
@@ -349,6 +349,23 @@ func TestOneReadThatFails(t *testing.T) {
 	}, 10*time.Second).Should(Equal(known.CheckResult{Seen: true, Met: true}))
 }
 
+// TestTwoChecksOnOneObject are observed, and end, like one.
+func TestTwoChecksOnOneObject(t *testing.T) {
+	s := newScene(t, withHealthy("shop", "True"))
+	asks := append(askFor("MySQLCluster", "shop"), askFor("MySQLCluster", "shop")...)
+	asks[1].Check.Name, asks[1].Check.ObjectCondition.Type = "other", "Available"
+	s.Ask(parentOf("web"), asks)
+	s.Eventually(func() bool { return s.Results(parentOf("web"))["other"].Seen }).Should(BeTrue())
+	s.Expect(s.Results(parentOf("web"))["c"].Met).To(BeTrue())
+	s.Ask(parentOf("web"), asks[:1])
+	s.becomes("web", "MySQLCluster", "shop", true, "")
+	s.Ask(parentOf("web"), asks)
+	s.Forget(parentOf("web"))
+	s.Runner.mu.Lock()
+	defer s.Runner.mu.Unlock()
+	s.Expect(s.watches).To(BeEmpty())
+}
+
 // TestARemovedKindIsNotServed: it is looked up again.
 func TestARemovedKindIsNotServed(t *testing.T) {
 	s := newScene(t, withHealthy("shop", "True"))
@@ -389,8 +406,8 @@ func TestFollowIsExact(t *testing.T) {
 		s.Ask(parentOf(fmt.Sprint("web-", i%3)), asked)
 		want := map[string]bool{}
 		s.Runner.mu.Lock()
-		for _, targets := range s.asked {
-			for _, t := range targets {
+		for parent, asks := range s.asks {
+			for _, t := range targetsOf(parent.Namespace, asks) {
 				want[t.name] = true
 			}
 		}
