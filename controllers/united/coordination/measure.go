@@ -48,14 +48,15 @@ func (c *coordinator) measure() {
 	var results []v1alpha1.CheckStatus
 	for i := range c.Strategy.Checks {
 		check := &c.Strategy.Checks[i]
+		var record *v1alpha1.CheckStatus
 		if measures {
-			if record := c.measureOne(check); record != nil {
-				results = append(results, *record)
-				continue
-			}
+			record = c.measureOne(check)
 		}
-		if j := c.indexOf(check.Name); j >= 0 && !c.abandons(&c.state.Checks[j], measures) {
-			results = append(results, c.state.Checks[j])
+		if j := c.indexOf(check.Name); record == nil && j >= 0 {
+			record = &c.state.Checks[j]
+		}
+		if record != nil && !c.abandons(record, measures) {
+			results = append(results, *record)
 		}
 	}
 	c.state.Checks = results
@@ -74,8 +75,6 @@ func (c *coordinator) measureOne(check *v1alpha1.RolloutCheck) *v1alpha1.CheckSt
 	case m.decided():
 		c.checks = append(c.checks, m)
 		return m.record
-	case !m.kind.canBeJudged(c, m.record) && m.record != nil && c.abandons(m.record, true):
-		return nil
 	case !m.kind.canBeJudged(c, m.record):
 		return m.record
 	}
