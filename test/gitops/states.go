@@ -32,6 +32,7 @@ func States() []State {
 		{"held-by-hand", "RolloutHeld", suspended, current, inProgress},
 		{"paused", "Paused", suspended, current, inProgress},
 		{"replica-failed", "ReplicaFailed", degraded, failed, failed},
+		{"check-failed", "CheckFailed", degraded, failed, failed},
 		{"revision-rejected", "RevisionRejected", degraded, failed, failed},
 		{"blocked", "Blocked", progressing, inProgress, inProgress},
 		{"blocked-by-crash", "Blocked", degraded, failed, failed},

@@ -237,6 +237,11 @@ func troubledStates() map[string]bringAbout {
 			w.SetImage("broken-v2")
 			return w.NotReady(v1alpha1.ReasonReplicaFailed, yes)
 		},
+		"check-failed": func(e *Env) *unstructured.Unstructured {
+			w := checkedBy(e, Smoke("fail"))
+			w.SetImage("v2")
+			return w.NotReady(v1alpha1.ReasonCheckFailed, yes)
+		},
 		"revision-rejected": func(e *Env) *unstructured.Unstructured {
 			w := e.Create(NewDraft("web", Replicas(4), Zones("", ""), Rolling(`{onFailure: Rollback}`)))
 			w.Settle()
