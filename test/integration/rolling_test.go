@@ -110,6 +110,7 @@ func rollingRefusals() []rollingRefusal {
 		schema("failureLimit 0", `{checks: [{name: q, prometheus: {server: s, query: up, max: "1", failureLimit: 0}}]}`, rollingPath+".checks[0].prometheus.failureLimit: ", "greater than or equal to 1"),
 		schema("another noData", `{checks: [{name: q, prometheus: {server: s, query: up, max: "1", noData: Fail}}]}`, rollingPath+`.checks[0].prometheus.noData: Unsupported value: "Fail"`),
 		schema("the version without its label", `{checks: [{name: q, prometheus: {server: s, query: 'a{v=~"${version}"}', max: "1"}}]}`, rollingPath+".checks", "${version} is the label united.dev/version of the pods: set spec.versionLabel to TemplateHash"),
+		schema("an unknown placeholder", `{checks: [{name: q, prometheus: {server: s, query: 'a{pod=~"${pods}", c="${cluster}"}', max: "1"}}]}`, rollingPath+".checks[0].prometheus.query: ", "must have no other placeholders than ${pods}, ${subset}, ${version}, ${namespace} and ${name}"),
 		schema("duration is a number", `{steps: [`+everyStep+`, pause: {duration: 10}}]}`, rollingPath+".steps[0].pause.duration: ", "must be of type string"),
 	}
 	for _, value := range []string{`-1`, `"-1%"`, `"101%"`, `"5"`, `"%"`, `""`, `"5 %"`, `"05%"`, `"+5%"`, `"5.5%"`, `"half"`} {

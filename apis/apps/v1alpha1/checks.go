@@ -98,6 +98,7 @@ type PrometheusCheck struct {
 	// pod=~"${pods}".
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=8192
+	// +kubebuilder:validation:XValidation:rule="self.findAll('[$][{][A-Za-z_][A-Za-z0-9_.-]*[}]').all(p, p in ['${pods}', '${subset}', '${version}', '${namespace}', '${name}'])",message="must have no other placeholders than ${pods}, ${subset}, ${version}, ${namespace} and ${name}"
 	// +required
 	Query string `json:"query,omitempty"`
 

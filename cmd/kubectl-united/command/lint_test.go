@@ -30,7 +30,7 @@ func TestLint(t *testing.T) {
 	write("notes.txt", "not: {{ yaml }}")
 	clean, err := os.ReadFile("../../../config/samples/web.yaml")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	const says = ": spec.replicas: is a string, and must be of type int32\n"
+	const says = ": spec.replicas: is a string, and must be of type integer\n"
 	for name, tc := range map[string]struct {
 		args     []string
 		out, err string

@@ -55,7 +55,7 @@ func TestRules(t *testing.T) {
 		"nothing":            {with(), nil},
 		"an unknown field":   {with("replicas: 6", "replicas: 6\n  replica: 3"), []string{"f: web: spec.replica: a UnitedDeployment has no such field"}},
 		"twice":              {with("replicas: 6", "replicas: 6\n  replicas: 7"), []string{`f: web: document 1, line 6: key "replicas" already set`}},
-		"another type":       {with("replicas: 6", `replicas: "6"`), []string{"f: web: spec.replicas: is a string, and must be of type int32"}},
+		"another type":       {with("replicas: 6", `replicas: "6"`), []string{"f: web: spec.replicas: is a string, and must be of type integer"}},
 		"another version":    {with("v1alpha1", "v1beta1"), []string{"f: web: apiVersion: there is no version apps.united.dev/v1beta1: write apps.united.dev/v1alpha1"}},
 		"a name with a dot":  {with("name: web}\nspec", "name: w.eb}\nspec"), []string{"f: w.eb: Invalid value: metadata.name must be a DNS label"}},
 		"no name":            {with("{name: web}\nspec", "{}\nspec"), []string{"f: metadata.name: is missing"}},

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -48,7 +49,26 @@ func fatal(at string, err error) Problem {
 	if !errors.As(err, &wrong) || wrong.Field == "" {
 		return Problem{at, trimmed(err)}
 	}
-	return Problem{strings.TrimPrefix(at+"."+wrong.Field, "."), fmt.Sprintf("is a %s, and must be of type %s", wrong.Value, wrong.Type)}
+	return Problem{strings.TrimPrefix(at+"."+wrong.Field, "."), fmt.Sprintf("is a %s, and must be of type %s", wrong.Value, typeName(wrong.Type))}
+}
+
+// typeName is what the API server calls a type.
+func typeName(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return typeName(t.Elem())
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Slice, reflect.Array:
+		return "array"
+	case reflect.Map, reflect.Struct:
+		return "object"
+	case reflect.Float32, reflect.Float64:
+		return "number"
+	}
+	return "integer"
 }
 
 // workload returns the problems of a template, or of a patch, at a path. The directives of a strategic merge patch are no fields.

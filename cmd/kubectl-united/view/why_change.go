@@ -73,7 +73,7 @@ func (q *inquiry) release(name string) *remedy {
 // undo goes back to the revision that all replicas ran before, from the one that failed.
 func (q *inquiry) undo() *remedy {
 	target, err := change.Back(q.parent, q.in.Revisions)
-	if err != nil || target.Name == q.in.Update.Name {
+	if err != nil || target.Name == q.in.Update.Name && q.in.Rejected == nil {
 		return nil
 	}
 	after, _, err := change.Undo(q.parent, target)
@@ -86,6 +86,7 @@ func (q *inquiry) undo() *remedy {
 // outlook is what the planner would decide for a parent in the world as it is.
 type outlook struct {
 	*planner.Plan
+	in     *planner.Input
 	parent *v1alpha1.UnitedDeployment
 }
 
@@ -103,7 +104,7 @@ func (q *inquiry) certain(f *Finding, r *remedy, ends func(after *outlook) bool)
 // it looks some passes ahead.
 func (q *inquiry) outlook(parent *v1alpha1.UnitedDeployment) *outlook {
 	const passes = 3
-	var plan *planner.Plan
+	after := &outlook{}
 	for range passes {
 		read, err := spec.Read(parent, all.Registry())
 		if err != nil {
@@ -115,14 +116,14 @@ func (q *inquiry) outlook(parent *v1alpha1.UnitedDeployment) *outlook {
 		if err != nil {
 			return nil
 		}
-		plan = planner.Make(in)
-		if plan.Rollout == nil || plan.Rollout.State == nil {
+		*after = outlook{planner.Make(in), in, parent}
+		if after.Rollout == nil || after.Rollout.State == nil {
 			break
 		}
 		parent = parent.DeepCopy()
-		parent.Status.Rollout = plan.Rollout.State
+		parent.Status.Rollout = after.Rollout.State
 	}
-	return &outlook{plan, parent}
+	return after
 }
 
 // releases reports whether an outlook releases more of a subset than that for the parent as it is: it protects less of it, or the

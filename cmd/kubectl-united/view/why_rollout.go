@@ -39,7 +39,7 @@ func (q *inquiry) rollout() {
 	case v1alpha1.RolloutBlocked:
 		q.add(Fault, name, v1alpha1.ReasonBlocked, state.Message)
 	case v1alpha1.RolloutCheckFailed:
-		q.back(q.add(Fault, name, v1alpha1.ReasonCheckFailed, brief(state.Message)), func(after *outlook) bool {
+		q.back(q.add(Fault, name, v1alpha1.ReasonCheckFailed, brief(state.Message)+q.lookAt(state.Checks)), func(after *outlook) bool {
 			return after.Rollout != nil && after.Rollout.State != nil && after.Rollout.State.Phase != v1alpha1.RolloutCheckFailed
 		})
 	case v1alpha1.RolloutProgressing:
@@ -191,15 +191,38 @@ func (q *inquiry) holds() {
 	}
 }
 
-// rejected says that the update revision is rejected, and what rolls it out once more. All goes back by itself.
+// lookAt says what shows more of the Jobs and AnalysisRuns that failed.
+func (q *inquiry) lookAt(checks []v1alpha1.CheckStatus) (more string) {
+	for _, c := range checks {
+		verb := "logs"
+		if strings.HasPrefix(c.Run, "analysisrun/") {
+			verb = "describe"
+		}
+		if c.State == v1alpha1.CheckHasFailed && c.Run != "" {
+			more += fmt.Sprintf("; more says kubectl %s -n %s %s", verb, q.parent.Namespace, c.Run)
+		}
+	}
+	return more
+}
+
+// rejected says that the update revision is rejected, what takes it out of the spec, and what rolls it out once more. All goes
+// back by itself.
 func (q *inquiry) rejected(detail string) {
 	f := q.add(Fault, q.parent.Name, v1alpha1.ReasonRevisionRejected, detail)
 	if q.in == nil || q.in.Rejected == nil {
 		return
 	}
-	q.certain(f, q.retry(q.in.Rejected.Name), func(after *outlook) bool {
+	again := *f
+	q.certain(&again, q.retry(q.in.Rejected.Name), func(after *outlook) bool {
 		return after.Rollout != nil && after.Rollout.State != nil && after.Rollout.State.Revision == q.in.Rejected.Name
 	})
+	q.certain(f, q.undo(), func(after *outlook) bool { return after.in.Rejected == nil })
+	switch {
+	case f.Command == "":
+		*f = again
+	case again.Command != "":
+		f.Detail += "; " + again.Command + " " + again.Does
+	}
 }
 
 // back adds the way back to a finding of a new version that fails, once.

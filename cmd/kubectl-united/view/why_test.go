@@ -267,8 +267,8 @@ fault web Blocked: blocked by web-a-0 (CrashLoopBackOff since then): 1 of maxUna
 			return s.settled()
 		}, `
 web does not move, because something is wrong: hash is rejected: web-a-1 (not ready since then) failed.
-fault web RevisionRejected: hash is rejected: web-a-1 (not ready since then) failed; 4 of 4 replicas run hash; set the template back, or apply another one
-$ kubectl united retry web -n shop`},
+fault web RevisionRejected: hash is rejected: web-a-1 (not ready since then) failed; 4 of 4 replicas run hash; set the template back, or apply another one; kubectl united retry web -n shop rolls it out once more
+$ kubectl united undo web -n shop`},
 		{"skew", func(s *scene) *scene {
 			s.rolling(func(r *v1alpha1.RollingUpdate) {
 				r.MaxSkew, r.MaxUnavailable = "10%", ptr.To(intstr.FromInt32(3))

@@ -274,11 +274,11 @@ func (c *coordinator) notMetVerdict(m *measured) verdict {
 		if m.kind.failsForGood {
 			repair = "go back, or release another version"
 		}
-		message := fmt.Sprintf("check %s failed: %s since %s; no more replicas are released: %s; to measure it anew, run: %s",
+		message := fmt.Sprintf("check %s failed: %s, since %s; no more replicas are released: %s; to measure it anew, run: %s",
 			m.record.Name, m.record.Message, clock(ptr.Deref(m.record.FailingTime, m.record.SinceTime)), repair, c.annotate(v1alpha1.AnnotationRetry, c.Update+"/$(date +%s)"))
 		return verdict{closed: true, stall: true, phase: v1alpha1.RolloutCheckFailed, reason: "no more replicas are released while check " + m.record.Name + " has failed", message: message}
 	}
-	reason := fmt.Sprintf(WaitingForCheck+"%s: %s since %s", m.record.Name, m.record.Message, clock(m.record.SinceTime))
+	reason := fmt.Sprintf(WaitingForCheck+"%s: %s, since %s", m.record.Name, m.record.Message, clock(m.record.SinceTime))
 	if m.seen.Refused {
 		return verdict{closed: true, stall: true, reason: reason}
 	}

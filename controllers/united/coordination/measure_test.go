@@ -80,7 +80,7 @@ func TestACheckThatIsNotMetHoldsEveryRelease(t *testing.T) {
 	if w.running("v2") != 0 || w.state.Phase != v1alpha1.RolloutProgressing || w.check().State != v1alpha1.CheckIsNotMet {
 		t.Fatal(w.picture())
 	}
-	w.expect(t, v1alpha1.RolloutProgressing, "waiting for check mysql: "+why+" since 2026-01-01T00:00:")
+	w.expect(t, v1alpha1.RolloutProgressing, "waiting for check mysql: "+why+", since 2026-01-01T00:00:")
 	for i, d := range w.last.Subsets {
 		if !strings.Contains(d.WaitReason, "check mysql") {
 			t.Errorf("subset %d waits for %q", i, d.WaitReason)
@@ -137,7 +137,7 @@ func TestACheckFailsAfterTheProgressDeadline(t *testing.T) {
 		t.Fatal("no pass when it fails:", wake, at)
 	}
 	w.after(time.Minute)
-	w.expect(t, v1alpha1.RolloutCheckFailed, "check mysql failed: "+why+" since ")
+	w.expect(t, v1alpha1.RolloutCheckFailed, "check mysql failed: "+why+", since ")
 	if !w.last.Stalled || w.check().State != v1alpha1.CheckHasFailed {
 		t.Fatalf("%+v", w.last)
 	}

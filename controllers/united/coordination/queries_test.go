@@ -104,7 +104,7 @@ func TestAQueryIsJudgedOnceTheRevisionHasAnAvailableReplica(t *testing.T) {
 	if q.running("v2") != 1 || q.check().State != v1alpha1.CheckIsNotMet {
 		t.Fatal(q.picture())
 	}
-	q.expect(t, v1alpha1.RolloutProgressing, "waiting for check errors: "+tooMany+" since 2026-01-01T00:00:")
+	q.expect(t, v1alpha1.RolloutProgressing, "waiting for check errors: "+tooMany+", since 2026-01-01T00:00:")
 	if got := q.asked(); got != "a:web-a-1 / a:web-a-0 b:web-b-0" {
 		t.Error(got)
 	}
@@ -144,7 +144,7 @@ func TestFailureLimitMissesInARowAreAFailure(t *testing.T) {
 		t.Fatal("it fails by time:", q.picture())
 	}
 	q.missed(2).after(time.Second)
-	q.expect(t, v1alpha1.RolloutCheckFailed, "check errors failed: "+tooMany+" since ")
+	q.expect(t, v1alpha1.RolloutCheckFailed, "check errors failed: "+tooMany+", since ")
 	if !q.world.last.Stalled || q.check().State != v1alpha1.CheckHasFailed || q.state.SoakedSeconds != 0 {
 		t.Fatalf("%+v", q.state)
 	}

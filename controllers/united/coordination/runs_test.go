@@ -101,7 +101,7 @@ func TestAJobGatesTheEndOfAStepOnly(t *testing.T) {
 	if w.running("v2") != 3 || w.state.Step != 0 || w.check().State != v1alpha1.CheckRuns || w.check().Run != w.runs.created[0] {
 		t.Fatalf("%s %+v", w.picture(), w.state)
 	}
-	w.expect(t, v1alpha1.RolloutProgressing, "waiting for check smoke: Job j has not finished since ")
+	w.expect(t, v1alpha1.RolloutProgressing, "waiting for check smoke: Job j has not finished, since ")
 	if w.last.Stalled {
 		t.Error("it runs, and nothing is wrong")
 	}
@@ -126,7 +126,7 @@ func TestAFailedJobIsAFailureAtOnce(t *testing.T) {
 	w := smoked(inSteps(nil, "1"), 2).roll("v2").passes()
 	w.runs.all(hasFailed)
 	w.passes()
-	w.expect(t, v1alpha1.RolloutCheckFailed, "check smoke failed: Job j failed (BackoffLimitExceeded) since ")
+	w.expect(t, v1alpha1.RolloutCheckFailed, "check smoke failed: Job j failed (BackoffLimitExceeded), since ")
 	if !w.last.Stalled || w.check().State != v1alpha1.CheckHasFailed || w.running("v2") != 1 || w.last.Failure != "check smoke failed: "+hasFailed.Message {
 		t.Fatalf("%+v", w.last)
 	}
@@ -157,7 +157,7 @@ func TestAJobThatDoesNotFinishInTimeHasFailed(t *testing.T) {
 	w.after(8 * time.Minute).passes()
 	w.expect(t, v1alpha1.RolloutProgressing, "waiting for check smoke")
 	w.after(3 * time.Minute)
-	w.expect(t, v1alpha1.RolloutCheckFailed, "Job j has not finished (within progressDeadlineSeconds) since ")
+	w.expect(t, v1alpha1.RolloutCheckFailed, "Job j has not finished (within progressDeadlineSeconds), since ")
 }
 
 // TestASuccessStays: when the Job is gone, and when the manager has been restarted.
@@ -288,7 +288,7 @@ func TestAnInconclusiveAnalysisHolds(t *testing.T) {
 	w := smoked(inSteps(nil, "1"), 2).roll("v2").passes()
 	w.runs.all(undecided)
 	w.passes().after(time.Hour)
-	w.expect(t, v1alpha1.RolloutProgressing, "waiting for check smoke: AnalysisRun a is inconclusive since ")
+	w.expect(t, v1alpha1.RolloutProgressing, "waiting for check smoke: AnalysisRun a is inconclusive, since ")
 	if w.state.Step != 0 || w.check().State != v1alpha1.CheckIsNotMet {
 		t.Fatalf("%+v", w.state)
 	}
@@ -301,7 +301,7 @@ func TestAJobThatCannotBeCreated(t *testing.T) {
 	w := smoked(inSteps(nil, "1"), 2).roll("v2")
 	w.runs.all(refused)
 	w.passes().after(time.Hour)
-	w.expect(t, v1alpha1.RolloutBlocked, "waiting for check smoke: exceeded quota since ")
+	w.expect(t, v1alpha1.RolloutBlocked, "waiting for check smoke: exceeded quota, since ")
 	if !w.last.Stalled || len(w.last.Start) != 1 || w.check().State != v1alpha1.CheckIsNotMet {
 		t.Fatalf("%+v", w.last)
 	}

@@ -205,7 +205,7 @@ func phaseOf(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, observed
 	case t.counts.AvailableReplicas < s.Desired-s.Reserved:
 		return v1alpha1.PhaseUnavailable, waits
 	case t.notUpdated == 0 && in.Rejected != nil:
-		return v1alpha1.PhaseHeld, "stays on " + in.Update.Name + ", because " + in.Rejected.Name + " is rejected"
+		return v1alpha1.PhaseHeld, "on " + in.Update.Name + ", because " + in.Rejected.Name + " is rejected"
 	case t.notUpdated == 0:
 		return v1alpha1.PhaseComplete, ""
 	case in.Paused():

@@ -105,7 +105,7 @@ func TestCheckFails(t *testing.T) {
 
 	fails := func() {
 		cluster.Set(metav1.ConditionFalse, "Degraded")
-		w.AwaitPhase(v1alpha1.RolloutCheckFailed, "check mysql failed: MySQLCluster shop is not Healthy (False, Degraded) since ", "united.dev/retry="+w.Parent().Status.UpdateRevision)
+		w.AwaitPhase(v1alpha1.RolloutCheckFailed, "check mysql failed: MySQLCluster shop is not Healthy (False, Degraded), since ", "united.dev/retry="+w.Parent().Status.UpdateRevision)
 		w.StallsWhole(v1alpha1.ReasonCheckFailed, "Check mysql failed")
 	}
 	e.Step("it fails, and is met again", func() {

@@ -73,7 +73,7 @@ func TestRejected(t *testing.T) {
 	})
 	e.Step("the plugin tells what to do", func() {
 		e.Expect(e.Does("status", "web")).To(ContainSubstring("RevisionRejected"))
-		e.Expect(e.Does("why", "web")).To(And(ContainSubstring("RevisionRejected"), ContainSubstring("kubectl united retry web"), Not(ContainSubstring("undo web"))))
+		e.Expect(e.Does("why", "web")).To(And(ContainSubstring("RevisionRejected"), ContainSubstring("kubectl united retry web -n "+e.Namespace+" rolls it out once more"), ContainSubstring("kubectl united undo web")))
 		e.Expect(e.Does("retry", "web")).To(ContainSubstring("is rolled out once more"))
 		w.AwaitEvent(corev1.EventTypeNormal, v1alpha1.EventRolloutStarted, "Rolling out "+rejected+" once more, which was rejected")
 		isRejected("v1", first)

@@ -39,7 +39,7 @@ func TestErrorRate(t *testing.T) {
 
 	e.Step("without data it holds", func() {
 		w.SetImage("v2")
-		w.AwaitPhase(v1alpha1.RolloutProgressing, "waiting for check errors: no data for the updated replicas since ")
+		w.AwaitPhase(v1alpha1.RolloutProgressing, "waiting for check errors: no data for the updated replicas, since ")
 		w.IsNotReady(v1alpha1.ReasonRollingOut)
 	})
 	e.Step("a good version goes on", func() {
@@ -51,11 +51,11 @@ func TestErrorRate(t *testing.T) {
 	e.Step("a bad one is held, and fails", func() {
 		p.Fails("v3", 20)
 		w.SetImage("v3")
-		w.AwaitPhase(v1alpha1.RolloutCheckFailed, "check errors failed: 0.", ", at most 0.01 since ", "united.dev/retry=web-")
+		w.AwaitPhase(v1alpha1.RolloutCheckFailed, "check errors failed: 0.", ", at most 0.01, since ", "united.dev/retry=web-")
 		w.StallsWhole(v1alpha1.ReasonCheckFailed, "Check errors failed")
 		w.AwaitEvent(corev1.EventTypeWarning, v1alpha1.ReasonCheckFailed, "Check errors failed")
 		e.Expect(w.Images()["zone-b"]).To(Equal("v2 v2"))
-		e.Expect(e.Does("status", "web")).To(MatchRegexp(`Check errors failed: 0\.\d+, at most 0\.01 since (.|\n)*Check +errors Failed since`))
+		e.Expect(e.Does("status", "web")).To(MatchRegexp(`Check errors failed: 0\.\d+, at most 0\.01, since (.|\n)*Check +errors Failed since`))
 		e.Expect(e.Does("why", "web")).To(ContainSubstring("CheckFailed"))
 	})
 	e.Step("a failure ends with retry, and not by itself", func() {
@@ -94,7 +94,7 @@ func TestZoneAgainstZone(t *testing.T) {
 	p.Fails("v2", 30)
 	w := canary(e, e.Namespace, `maxRatio: "1.5"`)
 	w.SetImage("v2")
-	w.AwaitPhase(v1alpha1.RolloutCheckFailed, "at most 1.5 times 0.1 of the replicas that are not updated since ")
+	w.AwaitPhase(v1alpha1.RolloutCheckFailed, "at most 1.5 times 0.1 of the replicas that are not updated, since ")
 	e.Expect(w.Images()["zone-b"]).To(Equal("v1 v1"))
 	e.Step("a version as bad as the others goes on", func() {
 		p.Fails("v3", 10)
@@ -120,7 +120,7 @@ func TestPrometheusIsKilled(t *testing.T) {
 	p.Kill()
 	w.AwaitCheck("errors", v1alpha1.CheckIsNotMet, "the server refuses connections")
 	w.Approve(key)
-	w.AwaitPhase(v1alpha1.RolloutProgressing, "waiting for check errors: the server refuses connections since ")
+	w.AwaitPhase(v1alpha1.RolloutProgressing, "waiting for check errors: the server refuses connections, since ")
 	e.RestartManager(func() {})
 	ComesToRest(w, "zone-a", "zone-b")
 	still.Holds()
