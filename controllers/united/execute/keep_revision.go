@@ -82,15 +82,15 @@ func asStaleRevision(err error) error {
 	return err
 }
 
-// confirmSpec confirms that the parent still has the template and the subsets that were read; otherwise the error is
-// subset.ErrStale. Without this, a controller that does not know yet that another one leads could create a deleted
-// revision again, or remove a subset that was added back.
+// confirmSpec confirms that the parent still has the template and the subsets that were read, and is not paused since; otherwise
+// the error is subset.ErrStale. Without this, a controller that does not know yet that another one leads could create a deleted
+// revision again, remove a subset that was added back, or start a Job during a pause.
 func (e *Executor) confirmSpec(ctx context.Context, parent *v1alpha1.UnitedDeployment) error {
 	live, err := observe.ReadParent(ctx, e.Live, parent)
 	if err != nil {
 		return err
 	}
-	if live.UID != parent.UID ||
+	if live.UID != parent.UID || live.Spec.Paused != parent.Spec.Paused ||
 		!equality.Semantic.DeepEqual(&live.Spec.Template, &parent.Spec.Template) ||
 		!equality.Semantic.DeepEqual(&live.Spec.Topology, &parent.Spec.Topology) {
 		return fmt.Errorf("%s has changed: %w", parent.Name, subset.ErrStale)

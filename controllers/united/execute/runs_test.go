@@ -27,6 +27,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/runs"
+	"github.com/unitedworkloads/united/controllers/united/undone"
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
@@ -58,6 +59,36 @@ var (
 	failed     = map[string]any{"conditions": []any{map[string]any{"type": "Failed", "status": "True"}}}
 	unfinished = map[string]any{}
 )
+
+// TestStartRunsConfirmsThePause: a pass that has not seen a pause starts nothing, and comes again in a moment.
+func TestStartRunsConfirmsThePause(t *testing.T) {
+	for name, paused := range map[string]bool{"paused": true, "not paused": false} {
+		t.Run(name, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			if err := v1alpha1.AddToScheme(scheme); err != nil {
+				t.Fatal(err)
+			}
+			seen := checkedParent()
+			seen.Spec.UpdateStrategy.RollingUpdate.Checks[0].Job.Template = &runtime.RawExtension{Raw: []byte(`{"spec":{}}`)}
+			live := seen.DeepCopy()
+			live.Spec.Paused = paused
+			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(live).
+				WithIndex(live, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).Build()
+			e := &Executor{Client: c, Live: c, Failures: &undone.Failures{}}
+			again := e.StartRuns(t.Context(), &planner.Input{World: world.World{Parent: seen}}, &planner.Plan{Rollout: &coordination.Plan{
+				Start: []known.CheckAsk{{Check: &seen.Spec.UpdateStrategy.RollingUpdate.Checks[0], Run: "job/web-smoke-1"}},
+			}})
+			jobs := &unstructured.UnstructuredList{}
+			jobs.SetGroupVersionKind(runs.JobKind)
+			if err := c.List(t.Context(), jobs); err != nil {
+				t.Fatal(err)
+			}
+			if created := len(jobs.Items) > 0; created == paused || (again > 0) != paused {
+				t.Errorf("%d Jobs, and again after %s", len(jobs.Items), again)
+			}
+		})
+	}
+}
 
 // TestTidyRuns: what was left is ended, what has ended is kept up to revisionHistoryLimit of each check, and what is not ours is
 // left alone.
