@@ -130,8 +130,8 @@ func (u *User) TryPatch(ctx context.Context, c *Proposal, patch client.Patch) er
 // Tried takes over the answer to a dry run.
 func (c *Proposal) Tried(err error, answer *v1alpha1.UnitedDeployment) error {
 	switch {
-	case lacksRight(err):
-		c.Unfinished = append(c.Unfinished, "admission of the UnitedDeployment: "+rightOf(err))
+	case undone.LacksRight(err):
+		c.Unfinished = append(c.Unfinished, "admission of the UnitedDeployment: "+strings.TrimPrefix(Forbidden(err), "you have "))
 		if c.Before != nil {
 			c.After.Generation = c.Before.Generation + 1
 		}
@@ -156,23 +156,6 @@ func refuses(err error) bool {
 	return code >= 400 && code < 500 && code != 401 && code != 429 || final && reason == v1alpha1.ReasonApplyRefused
 }
 
-// lacksRight reports whether a request was refused because of who made it. Policies and webhooks may answer with the same code.
-func lacksRight(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot ") && strings.Contains(err.Error(), " resource ")
-}
-
-// rightOf says which right is missing.
-func rightOf(err error) string {
-	status, verb := apierrors.APIStatus(nil), "write"
-	if _, after, found := strings.Cut(err.Error(), " cannot "); found {
-		verb, _, _ = strings.Cut(after, " ")
-	}
-	if errors.As(err, &status) && status.Status().Details != nil {
-		return "no right to " + verb + " " + status.Status().Details.Kind
-	}
-	return err.Error()
-}
-
 // tryChildren lets the API server check the children, as the manager would write them, and returns which it refuses, and which have
 // the same pods as before: it writes them as they are already. What it could not check is added to the plan.
 func (u *User) tryChildren(ctx context.Context, in *planner.Input, plan *foresee.Plan) (checked foresee.Options) {
@@ -186,8 +169,8 @@ func (u *User) tryChildren(ctx context.Context, in *planner.Input, plan *foresee
 		}
 		err := u.API.Apply(ctx, client.ApplyConfigurationFromUnstructured(child), client.DryRunAll, client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
 		switch {
-		case lacksRight(err):
-			plan.Unfinished = append(plan.Unfinished, rightOf(err))
+		case undone.LacksRight(err):
+			plan.Unfinished = append(plan.Unfinished, strings.TrimPrefix(Forbidden(err), "you have "))
 			return checked
 		case apierrors.IsConflict(err) && w.Creates:
 			checked.Refused[w.Subset] = fmt.Sprintf("there is a %s %s already, which is not of this UnitedDeployment", child.GetKind(), child.GetName())

@@ -94,7 +94,7 @@ func (e *Executor) startRun(ctx context.Context, parent *v1alpha1.UnitedDeployme
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return e.ownRun(ctx, parent, run)
-	case isNotPermitted(err):
+	case undone.LacksRight(err):
 		return apierrors.NewBadRequest(runs.NotPermitted(run.GroupVersionKind()))
 	case err != nil:
 		return fmt.Errorf("create %s %s: %w", run.GetKind(), run.GetName(), err)
@@ -114,7 +114,7 @@ func (e *Executor) buildRun(ctx context.Context, parent *v1alpha1.UnitedDeployme
 	switch err := e.Live.Get(ctx, client.ObjectKeyFromObject(template), template); {
 	case apierrors.IsNotFound(err):
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s %s does not exist", template.GetKind(), template.GetName()))
-	case isNotPermitted(err):
+	case undone.LacksRight(err):
 		return nil, apierrors.NewBadRequest(runs.NotPermitted(template.GroupVersionKind()))
 	case err != nil:
 		return nil, fmt.Errorf("read %s %s: %w", template.GetKind(), template.GetName(), err)
@@ -135,11 +135,6 @@ func (e *Executor) ownRun(ctx context.Context, parent *v1alpha1.UnitedDeployment
 		return fmt.Errorf("%s %s %w", run.GetKind(), run.GetName(), subset.ErrNameConflict)
 	}
 	return nil
-}
-
-// isNotPermitted reports whether a right is missing. Admission and quotas answer with the same code.
-func isNotPermitted(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot ") && strings.Contains(err.Error(), "in API group")
 }
 
 // TidyRuns ends the runs of a parent that nobody waits for any more, and deletes those that have ended long ago, when what the

@@ -5,13 +5,10 @@ package execute
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -156,21 +153,5 @@ func TestTidyRuns(t *testing.T) {
 	}
 	if writes != 4 {
 		t.Errorf("%d objects are deleted, and not once each", writes)
-	}
-}
-
-func TestIsNotPermitted(t *testing.T) {
-	jobs := schema.GroupResource{Group: "batch", Resource: "jobs"}
-	for text, want := range map[string]bool{
-		`User "u" cannot create resource "jobs" in API group "batch" in the namespace "shop"`: true,
-		`exceeded quota: none, requested: count/jobs.batch=1`:                                 false,
-		`ValidatingAdmissionPolicy 'p' denied request: a Job cannot be so large`:              false,
-	} {
-		if got := isNotPermitted(apierrors.NewForbidden(jobs, "web", errors.New(text))); got != want {
-			t.Errorf("%s: %v", text, got)
-		}
-	}
-	if isNotPermitted(fmt.Errorf("cannot, in API group")) {
-		t.Error("another error")
 	}
 }

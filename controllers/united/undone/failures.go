@@ -161,6 +161,11 @@ func backOff(count int) time.Duration {
 	return min(MaxBackOff, time.Second<<(count-1))
 }
 
+// LacksRight reports whether a request was refused because of who made it. Admission and quotas answer with the same code.
+func LacksRight(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot ") && strings.Contains(err.Error(), " in API group")
+}
+
 // Classify returns the reason of an error, and whether another attempt is unlikely to help by itself.
 func Classify(err error) (reason string, final bool) {
 	var invalid *field.Error

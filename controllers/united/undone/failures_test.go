@@ -268,3 +268,19 @@ func TestMessageOfAnImmutableField(t *testing.T) {
 		t.Errorf("%s, want %s", got, short)
 	}
 }
+
+func TestLacksRight(t *testing.T) {
+	jobs := schema.GroupResource{Group: "batch", Resource: "jobs"}
+	for text, want := range map[string]bool{
+		`User "u" cannot create resource "jobs" in API group "batch" in the namespace "shop"`: true,
+		`exceeded quota: none, requested: count/jobs.batch=1`:                                 false,
+		`ValidatingAdmissionPolicy 'p' denied request: a Job cannot be so large`:              false,
+	} {
+		if got := LacksRight(apierrors.NewForbidden(jobs, "web", errors.New(text))); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+	if LacksRight(fmt.Errorf("cannot, in API group")) {
+		t.Error("another error")
+	}
+}
