@@ -99,10 +99,14 @@ func TestCheckOnWhatIsMalformed(t *testing.T) {
 	}
 	cluster.Patch(`{"status":{"conditions":[{"type":"Healthy","status":true,"reason":{}}]}}`, "status")
 	w.AwaitCheck("mysql", v1alpha1.CheckIsNotMet, "MySQLCluster shop is not Healthy ()")
-	cluster.Patch(`{"status":{"observedGeneration":-1,"conditions":[{"type":"Healthy","status":"True"}]}}`, "status")
-	w.AwaitCheck("mysql", v1alpha1.CheckIsNotMet, "has a change that its controller has not observed yet")
+	for _, generation := range []string{`-1`, `"1"`, `1.5`, `{}`} {
+		cluster.Patch(`{"status":{"observedGeneration":`+generation+`,"conditions":[{"type":"Healthy","status":"True"}]}}`, "status")
+		w.AwaitCheck("mysql", v1alpha1.CheckIsNotMet, "has a change that its controller has not observed yet")
+		cluster.Patch(`{"status":{"conditions":null}}`, "status")
+		w.AwaitCheck("mysql", v1alpha1.CheckIsNotMet, "has no condition Healthy")
+	}
 	still.Holds()
-	cluster.Patch(`{"status":{"observedGeneration":"1","conditions":[{"type":"Healthy","status":"True","observedGeneration":9223372036854775807}]}}`, "status")
+	cluster.Patch(`{"status":{"observedGeneration":1,"conditions":[{"type":"Healthy","status":"True","observedGeneration":9223372036854775807}]}}`, "status")
 	w.IsReady(v1alpha1.ReasonRolloutComplete)
 	still.Fires()
 }
