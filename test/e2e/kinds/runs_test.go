@@ -113,7 +113,8 @@ func TestAnalysisRefused(t *testing.T) {
 	w := e.Create(NewDraft("web", Replicas(2), Zones("", ""), Rolling(`{checks: [`+analysis("v1")+`]}`)))
 	w.IsReady(v1alpha1.ReasonRolloutComplete)
 	w.SetImage("v2")
-	w.AwaitCheck("rate", v1alpha1.CheckRuns, "AnalysisTemplate success-rate does not exist")
+	w.AwaitCheck("rate", v1alpha1.CheckIsNotMet, "AnalysisTemplate success-rate does not exist")
+	w.StallsWhole(v1alpha1.ReasonBlocked, "AnalysisTemplate success-rate does not exist")
 	metric := Git{"name": "m", "interval": "1s", "provider": Git{"web": Git{"url": "http://localhost", "jsonPath": "{$.ok}"}}}
 	for why, spec := range map[string]Git{
 		"would never end":         {"args": []any{Git{"name": "tag"}}, "metrics": []any{metric}},
