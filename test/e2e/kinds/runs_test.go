@@ -116,6 +116,7 @@ func TestAnalysisRefused(t *testing.T) {
 	w.AwaitCheck("rate", v1alpha1.CheckIsNotMet, "AnalysisTemplate success-rate does not exist")
 	w.StallsWhole(v1alpha1.ReasonBlocked, "AnalysisTemplate success-rate does not exist")
 	metric := Git{"name": "m", "interval": "1s", "provider": Git{"web": Git{"url": "http://localhost", "jsonPath": "{$.ok}"}}}
+	limit := 10
 	for why, spec := range map[string]Git{
 		"would never end":         {"args": []any{Git{"name": "tag"}}, "metrics": []any{metric}},
 		"United reads no Secrets": {"args": []any{Git{"name": "tag"}, Git{"name": "token", "valueFrom": Git{"secretKeyRef": Git{"name": "s", "key": "k"}}}}, "metrics": []any{metric}},
@@ -124,6 +125,8 @@ func TestAnalysisRefused(t *testing.T) {
 		`args: Not found: "tag"`:  {"metrics": []any{metric}},
 	} {
 		e.Apply(Git{"apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisTemplate", "metadata": Git{"name": "success-rate"}, "spec": spec})
+		limit++
+		w.Patch(`{"spec":{"revisionHistoryLimit":%d}}`, limit) // an edit ends the back-off
 		w.AwaitCheck("rate", v1alpha1.CheckIsNotMet, why)
 		w.StallsWhole(v1alpha1.ReasonBlocked, why)
 		e.Kubectl("delete", "analysistemplates", "success-rate")
