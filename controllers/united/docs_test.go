@@ -39,7 +39,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	publish.NewMetrics(registered)
 	var metrics, names []string
 	for _, c := range *registered {
-		ch := make(chan *prometheus.Desc, 10)
+		ch := make(chan *prometheus.Desc, 20)
 		c.Describe(ch)
 		close(ch)
 		for desc := range ch {
@@ -82,7 +82,7 @@ func TestAlertsAndDashboardUseMetricsThatExist(t *testing.T) {
 	publish.NewMetrics(registered)
 	var names []string
 	for _, c := range *registered {
-		ch := make(chan *prometheus.Desc, 10)
+		ch := make(chan *prometheus.Desc, 20)
 		c.Describe(ch)
 		close(ch)
 		for desc := range ch {

@@ -8,37 +8,53 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// Metrics exports the status of every UnitedDeployment to Prometheus.
+// Metrics exports the status of every UnitedDeployment to Prometheus. It keeps the values, and makes the series only when somebody
+// reads them: a series takes a kilobyte, and a UnitedDeployment has dozens.
 type Metrics struct {
-	replicas     *prometheus.GaugeVec
-	partition    *prometheus.GaugeVec
-	lastProgress *prometheus.GaugeVec
-	stalled      *prometheus.GaugeVec
-	ready        *prometheus.GaugeVec
-	readySince   *prometheus.GaugeVec
-	initialized  *prometheus.GaugeVec
-	restoring    *prometheus.GaugeVec
-	released     *prometheus.GaugeVec
-	unreadable   *prometheus.GaugeVec
-	check        *prometheus.GaugeVec
+	replicas, partition, restoring, released              *prometheus.Desc
+	lastProgress, stalled, ready, readySince, initialized *prometheus.Desc
+	check, unreadable                                     *prometheus.Desc
 
 	mu sync.Mutex
-	// reasons are those of the series of ready, by UnitedDeployment. When a reason changes, its series
-	// must go, and finding it by the other labels alone would go through all series.
-	reasons map[types.NamespacedName]string
+	// values are those of the last status, and cannotBeRead has the UnitedDeployments that cannot be decoded.
+	values       map[types.NamespacedName]*values
+	cannotBeRead map[types.NamespacedName]bool
 }
+
+// values are what is exported of one UnitedDeployment. Times are in seconds; 0 if there is none.
+type values struct {
+	subsets                  []subsetValues
+	checks                   []checkValue
+	lastProgress, readySince int64
+	// reason is that of the condition Ready; "" if there is none.
+	reason                      string
+	ready, stalled, initialized bool
+}
+
+type subsetValues struct {
+	name                string
+	replicas            [len(states)]int32
+	partition           int32
+	restoring, released bool
+}
+
+type checkValue struct {
+	name string
+	met  bool
+}
+
+// states are the values of the label state, in the order of subsetValues.replicas.
+var states = [...]string{"desired", "existing", "ready", "available", "updated", "updated_ready"}
 
 // NewMetrics registers the metrics. It panics if they are already registered there, as MustRegister does.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
-	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "united", Name: name, Help: help},
-			append([]string{"namespace", "name"}, labels...))
+	gauge := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("united_"+name, help, append([]string{"namespace", "name"}, labels...), nil)
 	}
 	m := &Metrics{
 		replicas:     gauge("subset_replicas", "Replicas of a subset by state: desired, existing, ready, available, updated, updated_ready.", "subset", "state"),
@@ -51,68 +67,90 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		restoring:    gauge("subset_restoring", "1 while the child workload of a subset has forgotten what its protected replicas run, and United restores it.", "subset"),
 		released:     gauge("subset_released", "1 while an entry of its own in manualUpdate.partitions releases all replicas of a subset.", "subset"),
 		check:        gauge("check_met", "1 when the last result of a check of the rollout is that it is met, else 0.", "check"),
-		reasons:      map[types.NamespacedName]string{},
 		unreadable:   gauge("unreadable", "1 while the object cannot be decoded; United leaves it unchanged."),
+		values:       map[types.NamespacedName]*values{},
+		cannotBeRead: map[types.NamespacedName]bool{},
 	}
-	for _, vec := range m.vectors() {
-		registry.MustRegister(vec)
-	}
+	registry.MustRegister(m)
 	return m
 }
 
-func (m *Metrics) vectors() []*prometheus.GaugeVec {
-	return []*prometheus.GaugeVec{m.replicas, m.partition, m.lastProgress, m.stalled, m.ready, m.readySince, m.initialized, m.restoring, m.released, m.unreadable, m.check}
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{m.replicas, m.partition, m.lastProgress, m.stalled, m.ready, m.readySince, m.initialized, m.restoring, m.released, m.unreadable, m.check} {
+		ch <- desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key, v := range m.values {
+		send := func(desc *prometheus.Desc, value float64, labels ...string) {
+			ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, append([]string{key.Namespace, key.Name}, labels...)...)
+		}
+		v.collect(m, send)
+	}
+	for key := range m.cannotBeRead {
+		ch <- prometheus.MustNewConstMetric(m.unreadable, prometheus.GaugeValue, 1, key.Namespace, key.Name)
+	}
+}
+
+func (v *values) collect(m *Metrics, send func(desc *prometheus.Desc, value float64, labels ...string)) {
+	for i := range v.subsets {
+		s := &v.subsets[i]
+		for j, n := range s.replicas {
+			send(m.replicas, float64(n), s.name, states[j])
+		}
+		send(m.partition, float64(s.partition), s.name)
+		send(m.restoring, oneIf(s.restoring), s.name)
+		send(m.released, oneIf(s.released), s.name)
+	}
+	for _, c := range v.checks {
+		send(m.check, oneIf(c.met), c.name)
+	}
+	if v.lastProgress != 0 {
+		send(m.lastProgress, float64(v.lastProgress))
+	}
+	send(m.stalled, oneIf(v.stalled))
+	send(m.initialized, oneIf(v.initialized))
+	if v.reason != "" {
+		send(m.ready, oneIf(v.ready), v.reason)
+		send(m.readySince, float64(v.readySince))
+	}
 }
 
 // Observe updates the metrics from a status that was written.
 func (m *Metrics) Observe(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) {
-	namespace, name := parent.Namespace, parent.Name
-	kept := map[string]bool{}
-	for _, s := range status.Subsets {
-		kept[s.Name] = true
-		for state, value := range map[string]int32{
-			"desired": s.DesiredReplicas, "existing": s.Replicas, "ready": s.ReadyReplicas,
-			"available": s.AvailableReplicas, "updated": s.UpdatedReplicas, "updated_ready": s.UpdatedReadyReplicas,
-		} {
-			m.replicas.WithLabelValues(namespace, name, s.Name, state).Set(float64(value))
-		}
-		m.partition.WithLabelValues(namespace, name, s.Name).Set(float64(s.Partition))
-		m.restoring.WithLabelValues(namespace, name, s.Name).Set(oneIf(s.Phase == v1alpha1.PhaseRestoring))
-		m.released.WithLabelValues(namespace, name, s.Name).Set(oneIf(releasedByName(parent, &s)))
+	v := &values{
+		stalled:     meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionStalled),
+		initialized: meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionInitialized),
+		subsets:     make([]subsetValues, len(status.Subsets)),
 	}
-	for _, s := range parent.Status.Subsets {
-		if !kept[s.Name] {
-			gone := prometheus.Labels{"namespace": namespace, "name": name, "subset": s.Name}
-			m.replicas.DeletePartialMatch(gone)
-			m.partition.DeletePartialMatch(gone)
-			m.restoring.DeletePartialMatch(gone)
-			m.released.DeletePartialMatch(gone)
-		}
-	}
-	m.observeChecks(parent, status)
-	if status.LastProgressTime != nil {
-		m.lastProgress.WithLabelValues(namespace, name).Set(float64(status.LastProgressTime.Unix()))
-	}
-	m.stalled.WithLabelValues(namespace, name).Set(oneIf(meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionStalled)))
-	m.initialized.WithLabelValues(namespace, name).Set(oneIf(meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionInitialized)))
-	if ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady); ready != nil {
-		m.setReady(types.NamespacedName{Namespace: namespace, Name: name}, ready)
-		m.readySince.WithLabelValues(namespace, name).Set(float64(ready.LastTransitionTime.Unix()))
-	}
-}
-
-func (m *Metrics) observeChecks(parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus) {
-	if before := parent.Status.Rollout; before != nil {
-		for i := range before.Checks {
-			m.check.DeleteLabelValues(parent.Namespace, parent.Name, before.Checks[i].Name)
+	for i := range status.Subsets {
+		s := &status.Subsets[i]
+		v.subsets[i] = subsetValues{
+			name:      s.Name,
+			replicas:  [...]int32{s.DesiredReplicas, s.Replicas, s.ReadyReplicas, s.AvailableReplicas, s.UpdatedReplicas, s.UpdatedReadyReplicas},
+			partition: s.Partition, restoring: s.Phase == v1alpha1.PhaseRestoring, released: releasedByName(parent, s),
 		}
 	}
 	if status.Rollout != nil {
 		for i := range status.Rollout.Checks {
 			c := &status.Rollout.Checks[i]
-			m.check.WithLabelValues(parent.Namespace, parent.Name, c.Name).Set(oneIf(c.State == v1alpha1.CheckIsMet))
+			v.checks = append(v.checks, checkValue{c.Name, c.State == v1alpha1.CheckIsMet})
 		}
 	}
+	if status.LastProgressTime != nil {
+		v.lastProgress = status.LastProgressTime.Unix()
+	}
+	if ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady); ready != nil {
+		v.ready, v.reason, v.readySince = meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady), ready.Reason, ready.LastTransitionTime.Unix()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.values[types.NamespacedName{Namespace: parent.Namespace, Name: parent.Name}] = v
 }
 
 // releasedByName reports whether the user has named a subset to release all of it. A subset that a RollingUpdate has
@@ -126,17 +164,6 @@ func releasedByName(parent *v1alpha1.UnitedDeployment, s *v1alpha1.SubsetStatus)
 	return named
 }
 
-// setReady keeps one series for each UnitedDeployment: that of its current reason.
-func (m *Metrics) setReady(key types.NamespacedName, ready *metav1.Condition) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if old, found := m.reasons[key]; found && old != ready.Reason {
-		m.ready.DeleteLabelValues(key.Namespace, key.Name, old)
-	}
-	m.reasons[key] = ready.Reason
-	m.ready.WithLabelValues(key.Namespace, key.Name, ready.Reason).Set(oneIf(ready.Status == metav1.ConditionTrue))
-}
-
 func oneIf(yes bool) float64 {
 	if yes {
 		return 1
@@ -146,21 +173,22 @@ func oneIf(yes bool) float64 {
 
 // Unreadable sets the metric for a UnitedDeployment that cannot be decoded.
 func (m *Metrics) Unreadable(parent *v1alpha1.UnitedDeployment) {
-	m.unreadable.WithLabelValues(parent.Namespace, parent.Name).Set(1)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cannotBeRead[types.NamespacedName{Namespace: parent.Namespace, Name: parent.Name}] = true
 }
 
 // Readable removes it.
 func (m *Metrics) Readable(key types.NamespacedName) {
-	m.unreadable.DeleteLabelValues(key.Namespace, key.Name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.cannotBeRead, key)
 }
 
 // Forget removes the metrics of a UnitedDeployment that is gone.
 func (m *Metrics) Forget(key types.NamespacedName) {
-	gone := prometheus.Labels{"namespace": key.Namespace, "name": key.Name}
-	for _, vec := range m.vectors() {
-		vec.DeletePartialMatch(gone)
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.reasons, key)
+	delete(m.values, key)
+	delete(m.cannotBeRead, key)
 }
