@@ -87,6 +87,9 @@ func FromChart(ctx context.Context, c *cluster.Cluster, namespace, deployment st
 	for _, env := range pod.Containers[0].Env {
 		d.Env = append(d.Env, env.Name+"="+env.Value)
 	}
+	if limit := pod.Containers[0].Resources.Limits.Memory(); !limit.IsZero() {
+		d.Env = append(d.Env, fmt.Sprintf("GOMEMLIMIT=%d", limit.Value()*9/10)) // the manager takes it from its container, which is missing here
+	}
 	for _, arg := range pod.Containers[0].Args {
 		flag, value, _ := strings.Cut(arg, "=")
 		if strings.HasSuffix(flag, "-bind-address") && value != "0" {
