@@ -29,7 +29,7 @@ import (
 const (
 	// gatherTime is how long after the beginning of a pass the events of the parent's objects wait for the next one. While
 	// pods come and go, each of them changes several times within a second, and so does its child.
-	gatherTime = 250 * time.Millisecond
+	gatherTime = 500 * time.Millisecond
 	// strangersWait is how long an event of a pod that is not a replica waits for more of them.
 	strangersWait = time.Second
 )

@@ -33,7 +33,7 @@ func podOf(name, owner string) *corev1.Pod {
 	return p
 }
 
-// TestGathering: events of replicas within a quarter of a second start one pass, unless something waits for them; events
+// TestGathering: events of replicas within half a second start one pass, unless something waits for them; events
 // of thousands of other pods with the labels start only a few.
 func TestGathering(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -42,9 +42,9 @@ func TestGathering(t *testing.T) {
 		// passes is their number for 3,000 events in 3 s, if each pass takes no time.
 		passes int
 	}{
-		"replicas of a StatefulSet":                     {"web-a", true, 12},
+		"replicas of a StatefulSet":                     {"web-a", true, 6},
 		"replicas of a StatefulSet, something waits":    {"web-a", false, 3000},
-		"replicas of a Deployment":                      {"web-a-5d4f", true, 12},
+		"replicas of a Deployment":                      {"web-a-5d4f", true, 6},
 		"workers of a LeaderWorkerSet, something waits": {"web-a-0", false, 3000},
 		"nobody's":                            {"", false, 3},
 		"another's":                           {"api-a", false, 3},
@@ -89,7 +89,7 @@ func newGathering(idle bool) *gathering {
 }
 
 // TestUrgentEvents: what a decision may wait for starts a pass at once, also right after the last one; everything else does
-// within a quarter of a second, and every event starts one.
+// within half a second, and every event starts one.
 func TestUrgentEvents(t *testing.T) {
 	pod := func(change func(*corev1.Pod)) client.Object { p := podOf("web-a-0", "web-a"); change(p); return p }
 	set := func(fields ...any) client.Object {
