@@ -49,12 +49,12 @@ func TestShowsChecks(t *testing.T) {
 	}
 	parent := s.Parent().DeepCopy()
 	parent.Status.Rollout.Phase, parent.Status.Rollout.Message = v1alpha1.RolloutCheckFailed, "check mysql failed"
-	if got := told(view.WhyOf(parent, nil, &s.seen, s.Clock.Now())); !strings.Contains(got, "fault web CheckFailed: check mysql failed") || strings.Contains(got, "more says") {
+	if got := told(view.WhyOf(parent, nil, &s.seen, s.Clock.Now())); !strings.Contains(got, "fault web CheckFailed: check mysql failed") || strings.Contains(got, "for more") {
 		t.Error(got)
 	}
 	for run, more := range map[string]string{"job/web-smoke-1": "kubectl logs -n shop job/web-smoke-1", "analysisrun/web-rate-1": "kubectl describe -n shop analysisrun/web-rate-1"} {
 		parent.Status.Rollout.Checks = []v1alpha1.CheckStatus{{Name: "mysql", State: v1alpha1.CheckHasFailed, Run: run}}
-		if got := told(view.WhyOf(parent, nil, &s.seen, s.Clock.Now())); !strings.Contains(got, "check mysql failed; more says "+more) {
+		if got := told(view.WhyOf(parent, nil, &s.seen, s.Clock.Now())); !strings.Contains(got, "check mysql failed; for more, run: "+more) {
 			t.Error(got)
 		}
 	}

@@ -199,7 +199,7 @@ func (q *inquiry) lookAt(checks []v1alpha1.CheckStatus) (more string) {
 			verb = "describe"
 		}
 		if c.State == v1alpha1.CheckHasFailed && c.Run != "" {
-			more += fmt.Sprintf("; more says kubectl %s -n %s %s", verb, q.parent.Namespace, c.Run)
+			more += fmt.Sprintf("; for more, run: kubectl %s -n %s %s", verb, q.parent.Namespace, c.Run)
 		}
 	}
 	return more
