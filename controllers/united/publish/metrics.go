@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -146,7 +147,7 @@ func (m *Metrics) Observe(parent *v1alpha1.UnitedDeployment, status *v1alpha1.Un
 		v.lastProgress = status.LastProgressTime.Unix()
 	}
 	if ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady); ready != nil {
-		v.ready, v.reason, v.readySince = meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady), ready.Reason, ready.LastTransitionTime.Unix()
+		v.ready, v.reason, v.readySince = ready.Status == metav1.ConditionTrue, ready.Reason, ready.LastTransitionTime.Unix()
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
