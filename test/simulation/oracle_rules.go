@@ -383,8 +383,11 @@ func (o *Oracle) judgeSteps(from int, is *v1alpha1.RolloutStatus, steps []v1alph
 	if replicasOf(o.parent(o.api.Cached)) == 0 && int(is.Step) > from {
 		o.fail("the rollout goes from step %d to %d without replicas", from, is.Step)
 	}
-	if int(is.Step) <= from || from >= len(steps) || o.goesBack(o.api.Cached) || o.goesBack(o.Before) || o.nothingElse(now) {
+	if int(is.Step) <= from || from >= len(steps) || o.goesBack(o.api.Cached) || o.goesBack(o.Before) {
 		return
+	}
+	if !slices.ContainsFunc(steps[from:], func(s v1alpha1.RolloutStep) bool { return s.Pause != nil }) && o.nothingElse(now) {
+		return // no step holds anything any more
 	}
 	o.Checked["step"]++
 	if int(is.Step) != from+1 {

@@ -200,6 +200,21 @@ func TestForesees(t *testing.T) {
 			image(sts, "v2"), "restart a-1; pause 10m0s; restart a-0; awaiting-approval",
 		},
 		{
+			"rolling, with an approval of the last wave", sts, 4, []change{rolling(`{maxUnavailable: 100%, steps: [{subsets: ["*"], partition: 0, pause: {}}]}`)},
+			image(sts, "v2"), "restart a-1,a-0 restart b-1,b-0; awaiting-approval",
+		},
+		{
+			"rolling, with a pause of the last wave", sts, 4, []change{rolling(`{maxUnavailable: 100%, steps: [{subsets: ["*"], partition: 0, pause: {duration: 10m}}]}`)},
+			image(sts, "v2"), "restart a-1,a-0 restart b-1,b-0; pause 10m0s; complete",
+		},
+		{
+			"Deployments, with an approval of the last wave, to rolling and scaled at once", "deploymentTemplate", 4, []change{image("deploymentTemplate", "v2")},
+			func(s *v1alpha1.UnitedDeploymentSpec) {
+				rolling(`{maxUnavailable: 1, steps: [{subsets: [a, b], partition: 0, pause: {}}, {subsets: [a, b], partition: 0}]}`)(s)
+				replicas(2)(s)
+			}, "restart 1 of a remove 1 of a remove 1 of b; restart 1 of b; awaiting-approval",
+		},
+		{
 			"rolling, scaled while an approval is awaited", sts, 4,
 			[]change{rolling(`{steps: [{subsets: [a], partition: 50%, pause: {}}]}`), image(sts, "v2")}, replicas(6), "create a-2 create b-2; awaiting-approval",
 		},

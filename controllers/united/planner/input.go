@@ -199,21 +199,27 @@ func (in *Input) finishedOn(name string) bool {
 	return any && name != ""
 }
 
-// endedOn reports whether the checks and pauses of a rollout to a revision have let it end, or it had none.
+// endedOn reports whether the checks and pauses of a rollout to a revision have let it end, or it had none. If some of the steps
+// have a pause, only the rollout itself knows whether it is over.
 func (in *Input) endedOn(rollout *v1alpha1.RolloutStatus, name string) bool {
+	strategy := &v1alpha1.RollingUpdate{}
+	if in.Coordinates() {
+		strategy = cmp.Or(in.Parent.Spec.UpdateStrategy.RollingUpdate, strategy)
+	}
+	pauses := slices.ContainsFunc(strategy.Steps, func(s v1alpha1.RolloutStep) bool { return s.Pause != nil })
 	switch {
 	case rollout != nil && in.isRejectedBy(rollout, name):
 		return false
 	case rollout == nil || rollout.Revision != name || rollout.Phase == v1alpha1.RolloutDone:
 		return true
-	case rollout.Phase == v1alpha1.RolloutAwaitingApproval, rollout.Phase == v1alpha1.RolloutPaused:
+	case rollout.Phase == v1alpha1.RolloutAwaitingApproval, rollout.Phase == v1alpha1.RolloutPaused, pauses && !rollout.Promoted:
 		return false
 	case rollout.Forced:
 		return true
 	case name != in.Update.Name:
 		return len(rollout.Checks) == 0
 	}
-	return !in.Coordinates() || in.Parent.Spec.UpdateStrategy.RollingUpdate == nil || len(in.Parent.Spec.UpdateStrategy.RollingUpdate.Checks) == 0
+	return len(strategy.Checks) == 0
 }
 
 // finished reports whether all replicas of the child are updated and ready, and were released to what they run.

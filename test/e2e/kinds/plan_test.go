@@ -158,7 +158,7 @@ func (p *proposer) change() {
 
 // story is for messages.
 func (p *proposer) story(plan *foresee.Plan) string {
-	return fmt.Sprintf("%s\nwaves %s\nend %+v", strings.Join(p.did, "\n"), AsJSON(plan.Waves), plan.End)
+	return fmt.Sprintf("%s\nplan %s", strings.Join(p.did, "\n"), AsJSON(plan))
 }
 
 // single draws a change that plan has a flag for, and returns the patch that makes it.
