@@ -75,6 +75,10 @@ func TestAPauseOfTheLastWave(t *testing.T) {
 		if w.running("v2") != 3 || w.state.Phase == v1alpha1.RolloutDone || !w.last.Unfinished || w.current != "v1" {
 			t.Fatal(name, w.picture())
 		}
+		w.state = nil
+		if w.settle(); !w.last.Unfinished || w.current != "v1" {
+			t.Fatal(name, "without the status", w.picture())
+		}
 		if w.approved = w.state.ApprovalKey; name == "timed" {
 			w.after(11 * time.Minute)
 		}

@@ -24,7 +24,7 @@ func (c *coordinator) startRollout() {
 		v.waitReason = c.stagedFirst()
 		c.grow(v)
 	}
-	if c.allFullyUpdated() && !c.withoutReplicas() && !c.checksBind() {
+	if c.allFullyUpdated() && !c.withoutReplicas() && !c.checksBind() && !c.pauses(0) {
 		c.complete()
 		for _, v := range c.states {
 			v.nextPartition, v.waitReason = max(v.partition, v.floor.Partition), ""
