@@ -7,8 +7,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -30,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -67,17 +66,6 @@ const (
 	// passTimeout bounds a pass. Admission webhooks may take 30 seconds for each write.
 	passTimeout = 5 * time.Minute
 )
-
-// garbagePercent is how much the heap may grow before the garbage collector runs. Most of what lives is the cache, so the
-// default, 100, spends a tenth of the CPU to save a few megabytes.
-const garbagePercent = 200
-
-// LimitGarbage sets how often the garbage collector runs, unless GOGC is set. It works harder near the memory limit.
-func LimitGarbage() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(garbagePercent)
-	}
-}
 
 // CacheOptions returns options with which the cache holds only objects with United's labels, and only those parts of
 // pods that are used. The kinds of children are not listed: the cache holds those that are requested.
@@ -212,6 +200,9 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 	observed := checks.New(dynamicClient, mgr.GetRESTMapper(), queries.NewServers(servers, clock.RealClock{}), clock.RealClock{})
 	if err := mgr.Add(observed); err != nil {
 		return fmt.Errorf("runner of checks: %w", err)
+	}
+	if err := mgr.Add(manager.RunnableFunc(returnMemory)); err != nil {
+		return fmt.Errorf("return of memory: %w", err)
 	}
 	r.Checks = observed
 	// Our own status writes also trigger passes, so that a pass that used an outdated status is followed by one that does
