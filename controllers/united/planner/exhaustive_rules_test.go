@@ -714,10 +714,12 @@ func (j *judged) judgePosition(was, is *v1alpha1.RolloutStatus) {
 	if is.Step < was.Step && !j.back && !left && !j.positionLost() {
 		j.complain("position", "the rollout falls back from step %d to %d", was.Step, is.Step)
 	}
-	if j.back || j.positionLost() || j.nothingToTell() || j.allDone() || j.allRun(j.version) {
+	last := int32(len(j.rolling.Steps))
+	pauses := slices.ContainsFunc(j.rolling.Steps[min(was.Step, last):], func(s v1alpha1.RolloutStep) bool { return s.Pause != nil })
+	if j.back || j.positionLost() || !pauses && (j.nothingToTell() || j.allDone() || j.allRun(j.version)) {
 		return
 	}
-	for n := was.Step; n < min(is.Step, int32(len(j.rolling.Steps))); n++ {
+	for n := was.Step; n < min(is.Step, last); n++ {
 		j.judgeLeaving(n)
 	}
 }

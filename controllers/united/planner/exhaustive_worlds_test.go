@@ -507,6 +507,11 @@ func stepConfigs() []smallConfig {
 			edits:  templates(1, 2),
 			budget: budget{budgetEdit: 3, budgetUnready: 1}.whole(),
 		}),
+		kinds("Steps, the last with approval", smallConfig{
+			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling(step(none, "approval"))},
+			edits:  edits(templates(1, 2), these(forcing())),
+			budget: budget{budgetEdit: 3, budgetUnready: 1}.whole(),
+		}),
 		kinds("Steps, to 0 and back", smallConfig{
 			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{waiting},
 			edits:  edits(templates(1, 2), these(scaleTo(0), scaleTo(2), scaleTo(3))),
