@@ -41,9 +41,11 @@ func Forgot(o *adapters.Observed) bool {
 // protected revision.
 func unfinishable(o *adapters.Observed) bool { return o.Replicas > 0 && neverWhole(o) }
 
-// neverWhole reports whether some replicas of the child were never released to its template.
+// neverWhole reports whether some replicas of the child were never released to its template. Trap: until its controller has
+// observed that, the hash of the template is that of an earlier one, perhaps of the protected revision.
 func neverWhole(o *adapters.Observed) bool {
-	return protectsAnother(o) && ProtectedHash(o) != "" && ProtectedHash(o) != o.UpdateHash && releasedFrom(o) > 0
+	differs := !o.SpecObserved || ProtectedHash(o) != o.UpdateHash
+	return protectsAnother(o) && ProtectedHash(o) != "" && differs && releasedFrom(o) > 0
 }
 
 // remind returns the step for a child that has forgotten what its protected replicas run. Until the child remembers

@@ -23,6 +23,7 @@ func TestProtected(t *testing.T) {
 		{"goes back to what the status of an earlier generation knows", aChild().on("r1").protecting("r2").hashes("h2", "h1").writtenFrom(10), "r1", "r2"},
 		{"in mid-rollout, and the status claims its end", aChild().on("r2").recorded(2, "h1", 2).hashes("h1", "h2"), "r2", "r1"},
 		{"in mid-rollout and not seen, and the status claims its end", aChild().on("r2").recorded(2, "h1", 2).hashes("h1", "h2").unseen(), "r2", "r1"},
+		{"staged and not seen, and the status is from before", aChild().on("r1").protecting("r2").recorded(2, "h2", 2).hashes("h2", "h2").unseen(), "r1", "r2"},
 		{"all released, and the status is ahead", aChild().on("r2").recorded(0, "h1", 0).hashes("h1", "h2"), "r2", "r2"},
 		{"settled, and no replica is known that its status counts", aChild().on("r2").protecting("r1").replicas(2).outdated(), "r1", "r1"},
 		{"settled, and another is known than its status counts", aChild().on("r2").protecting("r1").replicas(2).members("0 h1", "1 h2").outdated(), "r1", "r1"},

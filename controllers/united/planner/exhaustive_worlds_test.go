@@ -509,8 +509,8 @@ func stepConfigs() []smallConfig {
 		}),
 		kinds("Steps, the last with approval", smallConfig{
 			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling(step(none, "approval"))},
-			edits:  edits(templates(1, 2), these(forcing())),
-			budget: budget{budgetEdit: 3, budgetUnready: 1}.whole(),
+			edits:  edits(templates(1, 2), these(forcing(), scaleTo(0), scaleTo(3), pausing())),
+			budget: budget{budgetEdit: 3, budgetUnready: 1, budgetDie: 1}.whole(),
 		}),
 		kinds("Steps, to 0 and back", smallConfig{
 			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{waiting},
