@@ -25,24 +25,19 @@ func LimitGarbage() {
 }
 
 // returnMemory returns the memory that a start or a large rollout needed to the operating system, which the runtime does not
-// do by itself: it keeps what garbagePercent allows the heap to grow to.
+// do by itself: it keeps what garbagePercent lets the heap grow to.
 func returnMemory(ctx context.Context) error {
 	wait.UntilWithContext(ctx, func(context.Context) { returnUnused() }, time.Minute)
 	return nil
 }
 
-// returnUnused collects the garbage, and returns the memory of the heap that is not in use, if that is more than half of it.
+// returnUnused collects the garbage, and returns free memory of the heap, if both together are more than half of what lives.
+// The gaps between what lives cannot be returned.
 func returnUnused() (returned bool) {
-	heap := []metrics.Sample{
-		{Name: "/gc/heap/live:bytes"},
-		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
-	}
+	heap := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}}
 	metrics.Read(heap)
-	total := uint64(0)
-	for _, part := range heap[1:] {
-		total += part.Value.Uint64()
-	}
-	if total <= 2*heap[0].Value.Uint64() {
+	live, objects, free := heap[0].Value.Uint64(), heap[1].Value.Uint64(), heap[2].Value.Uint64()
+	if objects+free <= live+live/2 {
 		return false
 	}
 	debug.FreeOSMemory()
