@@ -80,7 +80,7 @@ func limitOf(c *smallConfig) int {
 	case testing.Short():
 		return 1_000
 	case c.hasQueries() && !*smallLarge:
-		return 30_000
+		return 20_000
 	}
 	return *smallLimit
 }
