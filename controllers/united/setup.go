@@ -5,6 +5,7 @@ package united
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -198,11 +199,8 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 		return fmt.Errorf("client for the objects of checks: %w", err)
 	}
 	observed := checks.New(dynamicClient, mgr.GetRESTMapper(), queries.NewServers(servers, clock.RealClock{}), clock.RealClock{})
-	if err := mgr.Add(observed); err != nil {
-		return fmt.Errorf("runner of checks: %w", err)
-	}
-	if err := mgr.Add(manager.RunnableFunc(returnMemory)); err != nil {
-		return fmt.Errorf("return of memory: %w", err)
+	if err := errors.Join(mgr.Add(observed), mgr.Add(manager.RunnableFunc(returnMemory))); err != nil {
+		return fmt.Errorf("runner of checks, return of memory: %w", err)
 	}
 	r.Checks = observed
 	// Our own status writes also trigger passes, so that a pass that used an outdated status is followed by one that does
