@@ -357,11 +357,11 @@ func (o *Oracle) judgeStatusWrite(before, after *v1alpha1.UnitedDeploymentStatus
 		return
 	}
 	steps := strategyOf(o.parent(o.api.Cached)).Steps
-	from := 0
+	from, over := 0, false
 	if was != nil && rolloutKey(was) == rolloutKey(is) {
-		from = int(was.Step)
+		from, over = int(was.Step), was.Phase == v1alpha1.RolloutDone
 	}
-	o.judgeSteps(from, is, steps)
+	o.judgeSteps(from, over, is, steps)
 	o.soakAfterStatus(was, is)
 	if was == nil || rolloutKey(was) != rolloutKey(is) || was.Step != is.Step || was.StepKey != is.StepKey {
 		o.passed[rolloutKey(is)] = o.did(o.api.Cached, steps[:min(int(is.Step), len(steps))])
@@ -377,8 +377,8 @@ func (o *Oracle) judgeStatusWrite(before, after *v1alpha1.UnitedDeploymentStatus
 	}
 }
 
-// judgeSteps: a rollout continues after a step when that is reached and its pause is over.
-func (o *Oracle) judgeSteps(from int, is *v1alpha1.RolloutStatus, steps []v1alpha1.RolloutStep) {
+// judgeSteps: a rollout continues after a step when that is reached and its pause is over. over: it had ended before.
+func (o *Oracle) judgeSteps(from int, over bool, is *v1alpha1.RolloutStatus, steps []v1alpha1.RolloutStep) {
 	now := o.see(nil)
 	if replicasOf(o.parent(o.api.Cached)) == 0 && int(is.Step) > from {
 		o.fail("the rollout goes from step %d to %d without replicas", from, is.Step)
@@ -386,8 +386,8 @@ func (o *Oracle) judgeSteps(from int, is *v1alpha1.RolloutStatus, steps []v1alph
 	if int(is.Step) <= from || from >= len(steps) || o.goesBack(o.api.Cached) || o.goesBack(o.Before) {
 		return
 	}
-	if !slices.ContainsFunc(steps[from:], func(s v1alpha1.RolloutStep) bool { return s.Pause != nil }) && o.nothingElse(now) {
-		return // no step holds anything any more
+	if (over || !slices.ContainsFunc(steps[from:], func(s v1alpha1.RolloutStep) bool { return s.Pause != nil })) && o.nothingElse(now) {
+		return // no step holds anything any more; one that is added to what is over never did
 	}
 	o.Checked["step"]++
 	if int(is.Step) != from+1 {

@@ -716,6 +716,7 @@ func (j *judged) judgePosition(was, is *v1alpha1.RolloutStatus) {
 	}
 	last := int32(len(j.rolling.Steps))
 	pauses := slices.ContainsFunc(j.rolling.Steps[min(was.Step, last):], func(s v1alpha1.RolloutStep) bool { return s.Pause != nil })
+	pauses = pauses && was.Phase != v1alpha1.RolloutDone // a step that is added to what is over holds nothing
 	if j.back || j.positionLost() || !pauses && (j.nothingToTell() || j.allDone() || j.allRun(j.version)) {
 		return
 	}
