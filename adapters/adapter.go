@@ -79,6 +79,14 @@ type Relating interface {
 	Related() []schema.GroupVersionKind
 }
 
+// Ranking is implemented by adapters of kinds whose replicas have no ordinals.
+type Ranking interface {
+	Adapter
+	// Rank puts the replicas in the order in which their controller chooses among them, from the one that stays longest
+	// to the one that goes first, and assigns their positions.
+	Rank(o *Observed)
+}
+
 // Delegating is implemented by adapters of kinds whose children delegate their replicas to a workload of another
 // kind. That has the name of the child, and its status records the previous revision, as that of a StatefulSet does.
 // The related objects of such a child carry labels of its controller; only the templates in them have those of the

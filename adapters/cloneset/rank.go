@@ -19,6 +19,16 @@ type ranked struct {
 	marked bool
 }
 
+// Rank assigns positions to replicas of which no more is known than what Observe returns.
+func (adapter) Rank(o *adapters.Observed) {
+	var found []ranked
+	for _, r := range o.Pods {
+		found = append(found, ranked{Replica: r, podReady: r.Ready, pending: !r.Placed})
+	}
+	o.Pods = nil
+	rank(o, found)
+}
+
 // rank assigns positions to the pods as if they had ordinals. Of the pods that its partition releases, a CloneSet
 // first updates those that are not ready, and then those that have been ready for the shortest time (measured, and as
 // its code sorts). So pods with another revision than that of the template are at the bottom, and the highest of them
@@ -42,7 +52,7 @@ func rank(o *adapters.Observed, found []ranked) {
 		}
 	}
 	for _, group := range [][]ranked{old, updated, leaving} {
-		slices.SortFunc(group, stays)
+		slices.SortStableFunc(group, stays)
 	}
 	surplus := max(0, len(old)+len(updated)-int(o.Replicas))
 	released := max(0, len(old)-int(min(o.Partition, o.Replicas)))

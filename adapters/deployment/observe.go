@@ -74,7 +74,7 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 		}
 	}
 	setLeaving(o, sets)
-	assignPositions(o)
+	a.Rank(o)
 	o.SpecObserved = o.SpecObserved || conforms(o)
 	if finished(d, o) {
 		o.CurrentHash = o.UpdateHash
@@ -226,10 +226,10 @@ func terminated(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
-// assignPositions assigns positions to the replicas: first ready ones, those that have been ready longest first, then
+// Rank assigns positions to the replicas: first ready ones, those that have been ready longest first, then
 // unready ones, and then terminating ones. Among equals, those with the template come last, as in a StatefulSet. A
 // Deployment chooses in the same way: the worst go first.
-func assignPositions(o *adapters.Observed) {
+func (adapter) Rank(o *adapters.Observed) {
 	class := func(r *adapters.Replica) int {
 		switch {
 		case r.Terminating:
@@ -245,7 +245,7 @@ func assignPositions(o *adapters.Observed) {
 		}
 		return 0
 	}
-	slices.SortFunc(o.Pods, func(a, b adapters.Replica) int {
+	slices.SortStableFunc(o.Pods, func(a, b adapters.Replica) int {
 		return cmp.Or(cmp.Compare(class(&a), class(&b)), cmp.Compare(updated(&a), updated(&b)),
 			a.ReadySince.Compare(b.ReadySince), a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
 	})

@@ -168,14 +168,9 @@ func (c *child) syncCount(f *future) (changed bool) {
 		*from = (*from)[:len(*from)-1]
 		changed = true
 	}
-	down := len(c.pods) - c.available(f.world.Now)
-	for len(old) > int(o.Partition) && down < int(c.maxUnavailable()) {
-		c.terminate(old[len(old)-1], f.world.Now)
-		old = old[:len(old)-1]
-		down++
-		changed = true
-	}
-	c.rank()
+	old, replaced := c.replace(f.world.Now, int(o.Partition), int(c.maxUnavailable()))
+	changed = changed || replaced
+	c.rank(f)
 	if settled := len(old) == 0 && len(updated) == int(o.Replicas); (settled || o.CurrentHash == "") && o.CurrentHash != o.UpdateHash {
 		o.CurrentHash, changed = o.UpdateHash, true
 	}
@@ -204,18 +199,16 @@ func (c *child) syncWhole(f *future) (changed bool) {
 		*from = (*from)[:len(*from)-1]
 		changed = true
 	}
-	down := len(c.pods) - c.available(f.world.Now)
 	most := len(c.pods)
 	if o.Pace != nil {
 		most = int(max(1, o.Pace.MaxUnavailable))
 	}
-	for !o.Paused && len(old) > 0 && down < most {
-		c.terminate(old[len(old)-1], f.world.Now)
-		old = old[:len(old)-1]
-		down++
-		changed = true
+	if !o.Paused {
+		var replaced bool
+		old, replaced = c.replace(f.world.Now, 0, most)
+		changed = changed || replaced
 	}
-	c.rank()
+	c.rank(f)
 	o.DesiredUpdated, o.DesiredOthers = o.Replicas-int32(len(old)), int32(len(old))
 	o.Unscaled, o.Overcounts, o.Crossing, o.Missed, o.Surplus = 0, false, false, false, 0
 	current := ""
@@ -225,6 +218,40 @@ func (c *child) syncWhole(f *future) (changed bool) {
 	changed = changed || current != o.CurrentHash
 	o.CurrentHash = current
 	return changed
+}
+
+// replace terminates replicas that do not run the template, the last ones first, and returns those that are left. At most
+// so many are unavailable, and so many of those that replace them: one that is not available is replaced all the same.
+func (c *child) replace(now time.Time, keep, most int) (old []int, changed bool) {
+	old, updated := c.alive()
+	available := func(i int) bool {
+		is, _ := c.pods[i].Available(c.observed.MinReadySeconds, now)
+		return is
+	}
+	down, young := 0, 0
+	for _, i := range old {
+		if !available(i) {
+			down++
+		}
+	}
+	for _, i := range updated {
+		if !available(i) {
+			down++
+			young++
+		}
+	}
+	for ; len(old) > keep && young < most; young++ {
+		last := old[len(old)-1]
+		if available(last) {
+			if down >= most {
+				break
+			}
+			down++
+		}
+		c.terminate(last, now)
+		old, changed = old[:len(old)-1], true
+	}
+	return old, changed
 }
 
 // alive returns the replicas that are not terminating: those that do not run the template, and those that do.
@@ -250,29 +277,12 @@ func (c *child) available(now time.Time) (n int) {
 	return n
 }
 
-// rank gives positions to replicas without ordinals: those that stay are the lowest, and updated ones at the top.
-func (c *child) rank() {
-	o := &c.observed
-	class := func(r *adapters.Replica) int {
-		switch {
-		case r.Terminating:
-			return 1
-		case r.Hash == o.UpdateHash:
-			return 2
-		}
-		return 0
-	}
-	slices.SortStableFunc(c.pods, func(a, b adapters.Replica) int { return cmp.Compare(class(&a), class(&b)) })
-	_, updated := c.alive()
-	low, high := int32(0), o.Replicas-int32(len(updated))
-	for i := range c.pods {
-		r := &c.pods[i]
-		if class(r) < 2 {
-			r.Position = low
-			low++
-			continue
-		}
-		r.Position = high
-		high++
+// rank assigns the positions of replicas without ordinals.
+func (c *child) rank(f *future) {
+	if kind, is := f.world.Spec.Adapter.(adapters.Ranking); is {
+		o := c.observed
+		o.Pods = c.pods
+		kind.Rank(&o)
+		c.pods = o.Pods
 	}
 }

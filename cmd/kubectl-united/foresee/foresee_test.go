@@ -225,6 +225,11 @@ func TestForesees(t *testing.T) {
 		{"a CloneSet, scaled", "cloneSetTemplate", 8, []change{image("cloneSetTemplate", "v2"), partition("a", "50%")}, replicas(6), "remove 1 of a remove 1 of b; held"},
 		{"a Deployment", "deploymentTemplate", 4, []change{image("deploymentTemplate", "v2")}, partition("a", "0"), "restart 1 of a; restart 1 of a; held"},
 		{"rolling Deployments", "deploymentTemplate", 4, []change{rolling(`{}`)}, image("deploymentTemplate", "v2"), "restart 1 of a; restart 1 of a; restart 1 of b; restart 1 of b; complete"},
+		{
+			"rolling Deployments, scaled at once", "deploymentTemplate", 4, []change{rolling(`{order: Sequential}`)},
+			func(s *v1alpha1.UnitedDeploymentSpec) { image("deploymentTemplate", "v2")(s); replicas(5)(s) },
+			"create 1 of a; restart 1 of a; restart 1 of a; restart 1 of a; restart 1 of b; restart 1 of b; complete",
+		},
 		{"rolling Deployments, held, one of them empty", "deploymentTemplate", 1, []change{rolling(`{partition: 100%}`)}, image("deploymentTemplate", "v2"), "held"},
 		{"to rolling Deployments, one of them empty", "deploymentTemplate", 1, nil, rolling(`{}`), "complete"},
 		{"scaled to 0", "deploymentTemplate", 2, nil, replicas(0), "remove 1 of a remove 1 of b; complete"},
@@ -307,5 +312,32 @@ func TestRefusedChild(t *testing.T) {
 	}
 	if got := told(p); got != "waiting" || p.Subsets[2].Message != "quota exceeded" || p.Subsets[1].Then != 2 {
 		t.Errorf("%s: %+v", got, p)
+	}
+}
+
+// Kinds that choose among their replicas replace first what is not available, so that a broken replica does not stop them.
+func TestReplacesWhatIsBroken(t *testing.T) {
+	for _, kind := range []string{"deploymentTemplate", "cloneSetTemplate"} {
+		t.Run(kind, func(t *testing.T) {
+			w := after(t, started(t, kind, 4), image(kind, "v2"))
+			o := w.Children["a"].Observed
+			o.Pods = append([]adapters.Replica(nil), o.Pods...)
+			o.Pods[0].Ready, o.Pods[0].Failure, o.Pods[0].Since = false, "CrashLoopBackOff", w.Now
+			for title, c := range map[string]struct {
+				change change
+				want   string
+			}{
+				"Manual":  {partition("a", "0"), "restart 1 of a; restart 1 of a; held"},
+				"rolling": {rolling(`{order: Sequential}`), "restart 1 of a; restart 1 of a; restart 1 of b; restart 1 of b; complete"},
+			} {
+				p, err := Of(changed(t, w, c.change), Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := told(p); got != c.want {
+					t.Errorf("%s: %s\ninstead of\n%s\n%+v", title, got, c.want, p)
+				}
+			}
+		})
 	}
 }

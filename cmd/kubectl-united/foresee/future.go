@@ -131,15 +131,11 @@ func (f *future) hurry(waves int) {
 func (f *future) wave() (changed bool, err error) {
 	before := f.snapshot()
 	for {
-		acted, err := f.settle()
+		acted, err := f.settle(&before)
 		if err != nil {
 			return false, err
 		}
 		changed = changed || acted
-		if f.takesBack(before) { // what comes and goes again is in two waves
-			f.note(before)
-			before = f.snapshot()
-		}
 		if !f.leave() {
 			break
 		}
@@ -163,14 +159,15 @@ func (f *future) note(before map[string][]adapters.Replica) {
 	}
 }
 
-// takesBack reports whether a replica is terminating that came since a snapshot.
-func (f *future) takesBack(before map[string][]adapters.Replica) bool {
+// split begins another wave if a replica is terminating that came since a snapshot: what comes and goes again is in two.
+func (f *future) split(before *map[string][]adapters.Replica) {
 	for name, c := range f.children {
-		if slices.ContainsFunc(difference(c.seen().Observed.Pods, before[name]), func(r adapters.Replica) bool { return r.Terminating }) {
-			return true
+		if slices.ContainsFunc(difference(c.seen().Observed.Pods, (*before)[name]), func(r adapters.Replica) bool { return r.Terminating }) {
+			f.note(*before)
+			*before = f.snapshot()
+			return
 		}
 	}
-	return false
 }
 
 // leave lets the replicas that are terminating go, and reports whether there were any.
@@ -182,7 +179,7 @@ func (f *future) leave() (any bool) {
 }
 
 // settle lets the manager and the controllers of the children act until they have nothing left to do.
-func (f *future) settle() (changed bool, err error) {
+func (f *future) settle(before *map[string][]adapters.Replica) (changed bool, err error) {
 	for range mostTurns {
 		acted, err := f.pass()
 		if err != nil {
@@ -194,6 +191,7 @@ func (f *future) settle() (changed bool, err error) {
 		if !acted {
 			return changed, nil
 		}
+		f.split(before)
 		changed = true
 	}
 	return false, fmt.Errorf("the plan does not come to rest within %d passes of the manager", mostTurns)

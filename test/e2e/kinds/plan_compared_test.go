@@ -144,9 +144,10 @@ func (p *proposer) sequence(plan *foresee.Plan, scope string) (names []string, a
 	return names, true
 }
 
-// together returns a replica that came before the last one was ready.
+// together returns a replica that came before the last one was ready, or on its way out: what is released while it starts does not
+// become ready first.
 func together(events []PodEvent, scope string, came []Incarnation) string {
-	ready := map[types.UID]bool{}
+	settled := map[types.UID]bool{}
 	seen := map[types.UID]string{}
 	isNew := map[types.UID]bool{}
 	for _, i := range came {
@@ -158,13 +159,13 @@ func together(events []PodEvent, scope string, came []Incarnation) string {
 		}
 		if seen[event.UID] == "" {
 			for uid, name := range seen {
-				if !ready[uid] {
+				if !settled[uid] {
 					return fmt.Sprintf("%s came before %s was ready", event.Name, name)
 				}
 			}
 			seen[event.UID] = event.Name
 		}
-		ready[event.UID] = ready[event.UID] || event.Ready
+		settled[event.UID] = settled[event.UID] || event.Ready || event.Terminating || event.Gone
 	}
 	return ""
 }
