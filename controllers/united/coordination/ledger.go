@@ -64,19 +64,20 @@ func (c *coordinator) countUnavailable() {
 			c.addUnavailable(v, int64(v.Desired-min(v.LastAvailable, v.Desired)))
 		}
 		for _, m := range v.replicaStates {
+			surplus := v.Removed || m.Position >= v.Desired
+			// It is not known which of a whole child are removed, and one beyond its replicas may be the only one that is updated.
+			if m.failed && (!surplus || v.Whole) {
+				c.failed = append(c.failed, *m.Replica)
+			}
 			if m.Position >= v.currentReplicas {
 				continue // it replaces another one, which is counted
 			}
-			surplus := v.Removed || m.Position >= v.Desired
 			switch {
 			case v.Whole:
 			case m.usable && surplus:
 				c.addSurplus(v, 1)
 			case m.usable:
 				c.addUnavailable(v, -1)
-			}
-			if m.failed && (!surplus || v.Whole) { // it is not known which of a whole child are removed
-				c.failed = append(c.failed, *m.Replica)
 			}
 		}
 		if v.Whole {

@@ -57,6 +57,23 @@ func TestForceKeepsTheOrderOfWholeChildren(t *testing.T) {
 	}
 }
 
+// TestAFailedReplicaBeyondTheOthersStopsEverything: a child that creates replicas before it deletes others has one too many if
+// the new one fails.
+func TestAFailedReplicaBeyondTheOthersStopsEverything(t *testing.T) {
+	for failure, halts := range map[string]bool{"CrashLoopBackOff": true, "": false} {
+		b := wholeSubset("b", "v2", 0, "v1", "v1")
+		b.Observed.Pace.MaxUnavailable = 0
+		b.Observed.Pods = append(b.Observed.Pods, adapters.Replica{Name: "b-2", Position: 2, Hash: "v2", Failure: failure, Since: time.Unix(1e9, 0)})
+		p := coordination.Coordinate(coordination.Input{
+			Update: "v2", Now: time.Unix(1e9, 0), ProgressDeadline: time.Minute, State: &v1alpha1.RolloutStatus{Revision: "v2", Phase: v1alpha1.RolloutProgressing},
+			Subsets: []coordination.Subset{wholeSubset("a", "v1", coordination.Held, "v1", "v1"), b},
+		})
+		if a := p.Subsets[0]; (p.State.Phase == v1alpha1.RolloutFailed) != halts || (a.Partition != 0) != halts {
+			t.Errorf("%q: %s; a: partition %d, %s", failure, p.State.Phase, a.Partition, a.WaitReason)
+		}
+	}
+}
+
 // TestOwnControllerReplacesReplicas: a child may lose replicas although this pass does not release it, because its
 // controller replaces some. They count in the ledger, so that nothing else is released beside them (I2).
 func TestOwnControllerReplacesReplicas(t *testing.T) {
