@@ -100,7 +100,8 @@ func (c *coordinator) replaceable(v *subsetState, m *replicaState) bool {
 	}
 	proven := o.CurrentHash == o.UpdateHash && m.Position >= v.target
 	waitedFor := o.Ordered && c.rules.forced // the child moves nothing else before
-	return m.Position >= v.partition && (c.goingBack || waitedFor) || c.goingBack && proven
+	back := c.goingBack && !m.serves()
+	return m.Position >= v.partition && (back || waitedFor) || back && proven
 }
 
 // deleteParallel deletes released replicas, the highest first, while no more than maxUnavailable are down, and no

@@ -40,6 +40,31 @@ func TestTheWayBackIsAModeOfItsOwn(t *testing.T) {
 	}
 }
 
+// TestTheWayBackKeepsReadyReplicas: a higher minReadySeconds makes all replicas unavailable, and they serve all the same.
+func TestTheWayBackKeepsReadyReplicas(t *testing.T) {
+	for _, flapped := range []int32{0, 2} {
+		w := newWorld(nil, 3, 3).roll("v2")
+		w.started(3, 3)
+		for p := range flapped {
+			w.flap(0, 2-p)
+		}
+		for _, c := range w.subsets {
+			c.Observed.MinReadySeconds = 30
+		}
+		w.roll("v1")
+		for range 5 {
+			w.decide()
+		}
+		released := int32(0)
+		for _, c := range w.subsets {
+			released += c.desired - min(c.desired, c.Observed.Partition)
+		}
+		if want := max(1, flapped); released != want {
+			t.Errorf("%d released instead of %d\n%s", released, want, strings.Join(w.narrative, "\n"))
+		}
+	}
+}
+
 // TestAPendingReplicaStopsNoWayBack: unready replicas are all released at once, though one that is back does not
 // come up.
 func TestAPendingReplicaStopsNoWayBack(t *testing.T) {

@@ -80,6 +80,17 @@ func (v *subsetState) pending() int64 {
 // unavailableReplicas returns how many of a child's replicas are unavailable.
 func (v *subsetState) unavailableReplicas() int64 { return max(0, v.asked()-v.usableReplicas()) }
 
+// downReplicas returns how many of a child's replicas are not ready.
+func (v *subsetState) downReplicas() int64 {
+	down := v.asked()
+	for _, m := range v.replicaStates {
+		if m.serves() {
+			down--
+		}
+	}
+	return max(0, down)
+}
+
 // usableReplicas returns how many replicas of a child are usable.
 func (v *subsetState) usableReplicas() (usable int64) {
 	for _, m := range v.replicaStates {
@@ -209,7 +220,7 @@ func (c *coordinator) remainingAllowance(v *subsetState) int64 {
 	}
 	left := min(c.most-elsewhere, v.own.most)
 	if c.goingBack {
-		left = max(left, v.unavailableReplicas())
+		left = max(left, v.downReplicas())
 	}
 	return min(max(0, left), v.asked())
 }

@@ -74,6 +74,24 @@ func TestAFailedReplicaBeyondTheOthersStopsEverything(t *testing.T) {
 	}
 }
 
+// TestTheWayBackKeepsReadyReplicasOfWholeChildren: a higher minReadySeconds makes all replicas unavailable, and they serve all the same.
+func TestTheWayBackKeepsReadyReplicasOfWholeChildren(t *testing.T) {
+	for unready, want := range map[string]int32{"v2": 1, "v2?": 2} {
+		a := wholeSubset("a", "v1", 0, unready, unready, "v2")
+		a.Observed.CurrentHash, a.Observed.MinReadySeconds = "", 30
+		for i := range a.Observed.Pods {
+			a.Observed.Pods[i].ReadySince = time.Unix(1e9, 0)
+		}
+		p := coordination.Coordinate(coordination.Input{
+			Update: "v1", GoesBack: true, Now: time.Unix(1e9, 0), ProgressDeadline: time.Minute,
+			State: &v1alpha1.RolloutStatus{Revision: "v1", Phase: v1alpha1.RolloutProgressing}, Subsets: []coordination.Subset{a},
+		})
+		if pace := p.Subsets[0].Pace; pace == nil || pace.MaxUnavailable != want || p.Subsets[0].Stopped {
+			t.Errorf("%s: %+v, stopped: %v", unready, pace, p.Subsets[0].Stopped)
+		}
+	}
+}
+
 // TestOwnControllerReplacesReplicas: a child may lose replicas although this pass does not release it, because its
 // controller replaces some. They count in the ledger, so that nothing else is released beside them (I2).
 func TestOwnControllerReplacesReplicas(t *testing.T) {
