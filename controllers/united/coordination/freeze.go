@@ -31,10 +31,14 @@ func Freeze(asked DesiredPartition, live, liveReplicas, desired, updatedFrom int
 	if desired > liveReplicas && desired > partition {
 		partition, why = desired, fmt.Sprintf("; scaling from %d to %d releases nothing", max(liveReplicas, 0), desired)
 	}
-	if partition == asked.Partition {
-		return DesiredPartition{Partition: partition, Held: asked.Held, Reason: "paused; " + asked.Reason}
+	reason := fmt.Sprintf("paused: the partition stays at %d instead of %d%s", partition, asked.Partition, why)
+	switch partition {
+	case asked.Partition:
+		reason = "paused; " + asked.Reason
+	case Held:
+		reason = "paused: all replicas stay protected"
 	}
-	return DesiredPartition{Partition: partition, Held: asked.Held, Reason: fmt.Sprintf("paused: the partition stays at %d instead of %d%s", partition, asked.Partition, why)}
+	return DesiredPartition{Partition: partition, Held: asked.Held, Reason: reason}
 }
 
 // Pause is what freezes a rollout.

@@ -159,6 +159,7 @@ func TestFreeze(t *testing.T) {
 		{"after scaling up", asked(0), 8, 8, 8, 8, desired{Partition: 8, Held: false, Reason: "paused: the partition stays at 8 instead of 0"}},
 		{"scaled up below an integer", asked(9), 3, 5, 8, 3, desired{Partition: 9, Held: false, Reason: "paused; asked"}},
 		{"scaled up from an integer in force", asked(0), 9, 5, 8, 5, desired{Partition: 9, Held: false, Reason: "paused: the partition stays at 9 instead of 0"}},
+		{"held by a rollout", asked(2), coordination.Held, 5, 5, 5, desired{Partition: coordination.Held, Reason: "paused: all replicas stay protected"}},
 		{"scaled down with a share", asked(4), 8, 10, 5, 8, desired{Partition: 8, Held: false, Reason: "paused: the partition stays at 8 instead of 4"}},
 		{"scaled down, updated ones stay", asked(1), 2, 10, 5, 2, desired{Partition: 2, Held: false, Reason: "paused: the partition stays at 2 instead of 1"}},
 		{"all protected", asked(5), 5, 5, 5, 5, desired{Partition: 5, Held: false, Reason: "paused; asked"}},
