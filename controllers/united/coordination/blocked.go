@@ -134,14 +134,29 @@ func (c *coordinator) blocked() verdict {
 		return blockedBy(culprits.list(" subsets")+": OrderedReady updates nothing while a replica is unavailable, and this one is protected; "+
 			"repair it, or release it with a lower partition or another step", broken)
 	}
+	return c.barredBy(culprits.list(" subsets"), broken)
+}
+
+// barredByFailed names the failed replicas of a revision that all replicas go back to, if they use what the others would need.
+func (c *coordinator) barredByFailed() verdict {
+	for _, v := range c.states {
+		if !v.Removed && v.Observed != nil && v.nextPartition > v.target && v.Desired > v.target && c.noRoomForAnother(v) {
+			broken, _ := c.failedForGood()
+			return c.barredBy(c.failedReplicas(), broken)
+		}
+	}
+	return verdict{}
+}
+
+// barredBy says why culprits keep a rollout from continuing, and what helps.
+func (c *coordinator) barredBy(culprits string, broken bool) verdict {
 	why, ways := "OrderedReady updates nothing while a replica is unavailable", "repair it"
 	if c.raisingHelps() {
 		used, fields := c.usedUp()
 		why = used + " in use, so no healthy replica will be disrupted"
 		ways += ", raise " + fields
 	}
-	return blockedBy(fmt.Sprintf("%s: %s; %s, or force the rollout: %s",
-		culprits.list(" subsets"), why, ways, c.annotate(v1alpha1.AnnotationForceUpdate, c.Update)), broken)
+	return blockedBy(fmt.Sprintf("%s: %s; %s, or force the rollout: %s", culprits, why, ways, c.annotate(v1alpha1.AnnotationForceUpdate, c.Update)), broken)
 }
 
 func blockedBy(what string, stall bool) verdict {

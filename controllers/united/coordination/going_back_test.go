@@ -65,6 +65,24 @@ func TestTheWayBackKeepsReadyReplicas(t *testing.T) {
 	}
 }
 
+// TestTheWayBackBlockedByAFailedReplica: the failed replica runs what all go back to, so only a person can help the others.
+func TestTheWayBackBlockedByAFailedReplica(t *testing.T) {
+	for _, most := range []string{"1", "2"} {
+		w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) { s.MaxUnavailable = amount(most) }), 3, 3).roll("v2")
+		w.started(3, 0)
+		w.fail(1, 1)
+		w.roll("v1")
+		for range 3 {
+			w.decide()
+		}
+		blocked := w.state.Phase == v1alpha1.RolloutBlocked && strings.Contains(w.state.Message, "blocked by web-b-1") &&
+			strings.Contains(w.state.Message, "raise maxUnavailable, or force the rollout")
+		if moves := w.subsets[0].Observed.Partition < 3; blocked == moves || moves != (most == "2") {
+			t.Errorf("maxUnavailable %s: %s: %s\n%s", most, w.state.Phase, w.state.Message, w.picture())
+		}
+	}
+}
+
 // TestAPendingReplicaStopsNoWayBack: unready replicas are all released at once, though one that is back does not
 // come up.
 func TestAPendingReplicaStopsNoWayBack(t *testing.T) {

@@ -327,7 +327,9 @@ func (c *coordinator) reportWaiting() {
 	case c.allHeld.phase != "":
 		held = c.allHeld
 	case c.goingBack && !c.progressed && len(c.failed) > 0 && c.onlyFailedAreAway():
-		held = hasFailed(c, nil)
+		if held = c.barredByFailed(); !held.closed {
+			held = hasFailed(c, nil)
+		}
 	case c.progressed, c.goingBack && len(c.failed) > 0:
 	default:
 		for _, why := range []func() verdict{func() verdict { return c.oneHeld }, c.stuck, c.blocked} {
