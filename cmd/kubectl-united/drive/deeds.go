@@ -11,6 +11,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/change"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
@@ -91,6 +92,10 @@ func (m Move) Of(parent *v1alpha1.UnitedDeployment) (*Deed, error) {
 	update := parent.Status.UpdateRevision
 	if r := parent.Status.Rollout; update == parent.Status.CurrentRevision && (r == nil || r.Phase == v1alpha1.RolloutDone) {
 		return nil, fmt.Errorf("%s is rolled out, so there is nothing to %s", parent.Name, m.Verb)
+	}
+	if slices.Contains(view.Unseen(parent), m.Annotation) {
+		return nil, fmt.Errorf("%s has the annotation %s=%s already, and it is not in effect. It no longer counts if %[3]s was left since: "+
+			"remove it (kubectl annotate united -n %[4]s %[1]s %[2]s-), and %[5]s again", parent.Name, m.Annotation, update, parent.Namespace, m.Verb)
 	}
 	return &Deed{What: m.Verb + " " + update, Operations: []change.Operation{annotate(parent, m.Annotation, update)}}, nil
 }

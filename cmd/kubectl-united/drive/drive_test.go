@@ -5,6 +5,7 @@ package drive
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -44,4 +45,21 @@ func TestChosen(t *testing.T) {
 	}
 	_, err := Chosen(parent, nil, "1")
 	g.Expect(err).To(MatchError("web has no revisions yet"))
+}
+
+// TestMoveThatIsSpent: an annotation that has no effect is not set again, because nothing would change.
+func TestMoveThatIsSpent(t *testing.T) {
+	for _, m := range []Move{Force, Promote} {
+		for set, refused := range map[string]bool{"": false, "web-1": false, "web-2": true} {
+			parent := &v1alpha1.UnitedDeployment{}
+			parent.Name, parent.Namespace, parent.Annotations = "web", "shop", map[string]string{m.Annotation: set}
+			parent.Spec.UpdateStrategy.Type = v1alpha1.RollingUpdateStrategy
+			parent.Status.CurrentRevision, parent.Status.UpdateRevision = "web-1", "web-2"
+			parent.Status.Rollout = &v1alpha1.RolloutStatus{Revision: "web-2", Phase: v1alpha1.RolloutBlocked}
+			deed, err := m.Of(parent)
+			if refused != (err != nil) || refused && !strings.Contains(err.Error(), "kubectl annotate united -n shop web "+m.Annotation+"-)") {
+				t.Errorf("%s %q: %+v, %v", m.Verb, set, deed, err)
+			}
+		}
+	}
 }

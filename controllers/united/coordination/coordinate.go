@@ -6,6 +6,7 @@ package coordination
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,6 +42,8 @@ type Input struct {
 	// Approved, Forced and Promoted are the annotations united.dev/approved, united.dev/force-update and
 	// united.dev/promote.
 	Approved, Forced, Promoted string
+	// Spent are those of the last two that name the update revision and no longer count, because it was left since.
+	Spent []string
 	// Retry is the annotation united.dev/retry.
 	Retry string
 	// Seen is what was seen of the checks of the strategy, by name.
@@ -307,8 +310,14 @@ func (c *coordinator) plan() Plan {
 
 // answer says that an annotation that would move the rollout is for another one, while this one stands.
 func (c *coordinator) answer(stands bool, annotation, value string) {
-	answer := "; the annotation " + annotation + " " + quoted(value) + ", which is not the update revision"
-	if stands && value != "" && !strings.HasSuffix(c.state.Message, answer) {
+	answer := ""
+	switch {
+	case slices.Contains(c.Spent, annotation):
+		answer = "; the annotation " + annotation + ", which is from before this revision was left: remove it, then set it again"
+	case value != "":
+		answer = "; the annotation " + annotation + " " + quoted(value) + ", which is not the update revision"
+	}
+	if stands && !strings.HasSuffix(c.state.Message, answer) {
 		c.state.Message += answer
 	}
 }

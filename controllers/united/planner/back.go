@@ -132,6 +132,11 @@ func (in *Input) unspent(annotation string) string {
 	return value
 }
 
+// spent returns those of the annotations that are spent.
+func (in *Input) spent(annotations ...string) []string {
+	return slices.DeleteFunc(annotations, func(a string) bool { return !Spent(in.Update.Left(), a, in.Parent.Annotations[a], in.Update.Name) })
+}
+
 // Spent reports whether the record of a revision that was left (v1alpha1.AnnotationLeft) says that the value of an annotation is
 // spent.
 func Spent(left, annotation, value, revision string) bool {

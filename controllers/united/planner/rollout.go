@@ -27,6 +27,7 @@ func coordinate(in *Input, p *Plan) {
 		Approved: in.Parent.Annotations[v1alpha1.AnnotationApproved],
 		Forced:   in.unspent(v1alpha1.AnnotationForceUpdate),
 		Promoted: in.unspent(v1alpha1.AnnotationPromote),
+		Spent:    in.spent(v1alpha1.AnnotationForceUpdate, v1alpha1.AnnotationPromote),
 		Retry:    in.unspent(v1alpha1.AnnotationRetry), Seen: in.Checks,
 		Paused: in.pauseReason(), Pause: in.pause(), Now: in.Now,
 		ProgressDeadline: in.Terms().Deadline, Resumed: in.Terms().Resumed,
