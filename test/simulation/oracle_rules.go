@@ -58,7 +58,9 @@ func (o *Oracle) judgeRise(before *unstructured.Unstructured, now *observedSubse
 	if replicas := *now.set.Spec.Replicas; replicas > replicasIn(before) && partition <= replicas {
 		return
 	}
-	if partition > was && partition != now.target && !o.parent(o.api.Cached).Spec.Paused {
+	parent := o.parent(o.api.Cached)
+	returned := o.goesBack(o.api.Cached) && partition == ordinals(strategyOf(parent).Partition, now.desired) // as asked again, when nothing is left to go back
+	if partition > was && partition != now.target && !returned && !parent.Spec.Paused {
 		o.fail("I4: the partition of %s rises from %d to %d, though its target is %d", now.set.Name, was, partition, now.target)
 	}
 }

@@ -113,7 +113,10 @@ func (o *Oracle) target(from Objects, subset string, replicas int32) int32 {
 	strategy := strategyOf(o.parent(from))
 	floor := ordinals(strategy.Partition, replicas)
 	running := o.running(from)
-	if running >= len(strategy.Steps) || o.goesBack(from) {
+	switch {
+	case o.goesBack(from):
+		return 0
+	case running >= len(strategy.Steps):
 		return floor
 	}
 	target := int32(math.MaxInt32)

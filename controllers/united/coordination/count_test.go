@@ -55,19 +55,20 @@ func TestNothingAvailableIsDeletedByCount(t *testing.T) {
 	}
 }
 
-// When a child that counts goes back to the protected revision, it gets no partition: that would keep that many
-// replicas on the version that is taken back.
-func TestGoingBackByCount(t *testing.T) {
+// When a child goes back to the protected revision, the floor protects nothing: it would keep that many replicas on the version
+// that is taken back. When all are back, a child that counts needs no partition.
+func TestTheFloorProtectsNothingFromGoingBack(t *testing.T) {
 	floor := strategy(func(s *v1alpha1.RollingUpdate) { s.MaxUnavailable, s.Partition = amount("3"), amount("1") })
 	for _, tc := range []struct {
-		kind adapters.Granularity
-		want int32
-	}{{adapters.ByCount, 0}, {adapters.ByOrdinal, 1}} {
-		t.Run(string(tc.kind), func(t *testing.T) {
+		kind  adapters.Granularity
+		first string
+		want  int32
+	}{{adapters.ByCount, "v2", 0}, {adapters.ByOrdinal, "v2", 0}, {adapters.ByCount, "v1", 0}, {adapters.ByOrdinal, "v1", 1}} {
+		t.Run(string(tc.kind)+" "+tc.first, func(t *testing.T) {
 			o := &adapters.Observed{
 				Traits: adapters.Traits{Partition: tc.kind}, Replicas: 4, Partition: 1, SpecObserved: true, CurrentHash: "v1", UpdateHash: "v1",
 			}
-			for p, hash := range []string{"v2", "v1", "v1", "v1"} {
+			for p, hash := range []string{tc.first, "v1", "v1", "v1"} {
 				o.Pods = append(o.Pods, adapters.Replica{Name: hash, Position: int32(p), Hash: hash, Ready: true})
 			}
 			in := coordination.Input{Strategy: floor, Update: "v1", GoesBack: true, Subsets: []coordination.Subset{{

@@ -139,3 +139,8 @@ func plural(n int64, one string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, one)
 }
+
+// GoingBack is the partition of a subset that goes back to what it protects, or to what all replicas ran last.
+func GoingBack(update string) DesiredPartition {
+	return DesiredPartition{Reason: "going back to " + update + ": partitions protect nothing from it"}
+}

@@ -27,6 +27,9 @@ func (c *coordinator) setTargets() {
 		if v.floor = c.rules.floorOf(v.Desired); v.counts() && v.Proven {
 			v.floor = v.floor.Proven(v.Desired)
 		}
+		if c.goingBack && !v.fullyUpdated(c.Update) {
+			v.floor = GoingBack(c.Update)
+		}
 		target := v.floor.Partition
 		if running < len(c.rules.steps) {
 			target = max(target, c.stepTarget(v, running))

@@ -85,8 +85,3 @@ func (s *SubsetPlan) undoes(in *Input, p *Plan) bool {
 		return known && !returned && r.Position >= 0 && r.Position < o.Replicas
 	})
 }
-
-// undoing is the partition of a subset that goes back.
-func undoing(in *Input) coordination.DesiredPartition {
-	return coordination.DesiredPartition{Reason: "going back to " + in.Update.Name + ": partitions protect nothing from it"}
-}

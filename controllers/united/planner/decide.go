@@ -62,9 +62,9 @@ func desiredPartition(in *Input, p *Plan, s *SubsetPlan, asked coordination.Desi
 	}
 	switch undoes := s.undoes(in, p); {
 	case undoes && in.Paused():
-		asked.Reason = undoing(in).Reason
+		asked.Reason = coordination.GoingBack(in.Update.Name).Reason
 	case undoes:
-		return undoing(in)
+		return coordination.GoingBack(in.Update.Name)
 	case !in.Paused():
 		return asked
 	}

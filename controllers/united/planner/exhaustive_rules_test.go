@@ -121,7 +121,9 @@ func (j *judged) findTargets() {
 			continue
 		}
 		j.floor[k] = resolveSmall(cmpOr(j.rolling.Partition, &none), replicas)
-		j.target[k] = max(j.floor[k], j.stepTarget(k, replicas))
+		if j.target[k] = max(j.floor[k], j.stepTarget(k, replicas)); j.back {
+			j.target[k] = 0
+		}
 	}
 }
 
@@ -513,7 +515,7 @@ func (j *judged) judgeRise(k int) {
 		return // a frozen child closes over replicas that are not updated yet; one that has forgotten, over all until it remembers
 	}
 	for i := int(was.Partition); i < min(int(is.Partition), int(was.Replicas), int(is.Replicas)); i++ {
-		if i >= int(max(j.target[k], j.most[k])) {
+		if i >= int(max(j.target[k], j.most[k], j.floor[k])) { // as asked again when nothing is left to go back
 			j.complain("I4", "the partition of %s rises over %s-%d, the target is %d", subsetName(k), subsetName(k), i, j.target[k])
 			return
 		}
