@@ -34,6 +34,9 @@ type child struct {
 	hashes map[string]string
 	// reach is how many replicas its controller made, or has begun to make.
 	reach int32
+	// scaledFor is the number of replicas for which its controller scaled it last, and scaledMost that with those that it may have
+	// beyond them. Only Deployments have them.
+	scaledFor, scaledMost int32
 	// checked: it is among the writes, for a dry run.
 	checked bool
 	// view is what seen returned last; nil since the child has changed.
@@ -47,6 +50,8 @@ func childOf(name string, was *world.Child) *child {
 	for i := range c.pods {
 		c.reach = max(c.reach, c.pods[i].Position+1)
 	}
+	c.scaledFor = o.Replicas + o.Unscaled
+	c.scaledMost = c.scaledFor + c.surge()
 	protects, protected := subset.RecordedProtectedRevision(o), subset.ProtectedHash(o)
 	if protected == "" && o.SpecObserved && o.HasTwoRevisions() {
 		protected = o.CurrentHash

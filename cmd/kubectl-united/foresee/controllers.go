@@ -128,22 +128,34 @@ func (c *child) maxUnavailable() uint8 {
 		{"spec", "updateStrategy", "rollingUpdate", "maxUnavailable"}, {"spec", "updateStrategy", "maxUnavailable"},
 		{"spec", "rolloutStrategy", "rollingUpdateConfiguration", "maxUnavailable"},
 	} {
-		value, found, _ := unstructured.NestedFieldNoCopy(c.object.Object, path...)
-		if !found {
-			continue
-		}
-		parsed := intstr.IntOrString{}
-		switch v := value.(type) {
-		case int64:
-			parsed = intstr.FromInt32(int32(min(v, math.MaxInt32)))
-		case string:
-			parsed = intstr.Parse(v)
-		}
-		if n, err := intstr.GetScaledValueFromIntOrPercent(&parsed, int(c.observed.Replicas), false); err == nil {
-			most = int32(min(n, math.MaxInt32))
+		if n, found := c.bound(false, path...); found {
+			most = n
 		}
 	}
 	return uint8(min(max(1, most), math.MaxUint8))
+}
+
+// surge is how many replicas a Deployment may have beyond those that it is asked for.
+func (c *child) surge() int32 {
+	n, _ := c.bound(true, "spec", "strategy", "rollingUpdate", "maxSurge")
+	return n
+}
+
+// bound returns the value of a field that is a number or a percentage of the replicas.
+func (c *child) bound(roundUp bool, path ...string) (n int32, found bool) {
+	value, found, _ := unstructured.NestedFieldNoCopy(c.object.Object, path...)
+	if !found {
+		return 0, false
+	}
+	parsed := intstr.IntOrString{}
+	switch v := value.(type) {
+	case int64:
+		parsed = intstr.FromInt32(int32(min(v, math.MaxInt32)))
+	case string:
+		parsed = intstr.Parse(v)
+	}
+	scaled, err := intstr.GetScaledValueFromIntOrPercent(&parsed, int(c.observed.Replicas), roundUp)
+	return int32(min(scaled, math.MaxInt32)), err == nil
 }
 
 // syncCount plays the controller of a kind that chooses among its replicas.
@@ -177,40 +189,39 @@ func (c *child) syncCount(f *future) (changed bool) {
 	return changed
 }
 
-// syncWhole plays the Deployment controller, which replaces as many replicas at a time as its pace allows.
+// syncWhole plays the Deployment controller, which replaces as many replicas at a time as its pace allows. It does not play that
+// it may create some before it deletes others.
 func (c *child) syncWhole(f *future) (changed bool) {
 	o := &c.observed
 	old, updated := c.alive()
-	for len(old)+len(updated) < int(o.Replicas) {
+	switch missing := int(o.Replicas) - len(old) - len(updated); {
+	case c.scaledFor != o.Replicas: // it does nothing else before that
+		c.scaleWhole(f)
+		changed = true
+	case missing > 0:
 		hash := o.UpdateHash
 		if o.Paused && len(old) > 0 {
 			hash = c.pods[old[0]].Hash
 		}
-		c.create(f, 0, hash)
-		old, updated = c.alive()
-		changed = true
-	}
-	for surplus := len(old) + len(updated) - int(o.Replicas); surplus > 0 && len(old)+len(updated) > 0; surplus-- {
-		from := &old
-		if len(old) == 0 {
-			from = &updated
+		for range missing {
+			c.create(f, 0, hash)
 		}
-		c.terminate((*from)[len(*from)-1], f.world.Now)
-		*from = (*from)[:len(*from)-1]
 		changed = true
-	}
-	most := len(c.pods)
-	if o.Pace != nil {
-		most = int(max(1, o.Pace.MaxUnavailable))
-	}
-	if !o.Paused {
-		var replaced bool
-		old, replaced = c.replace(f.world.Now, 0, most)
-		changed = changed || replaced
+	case !o.Paused:
+		most := len(c.pods)
+		if o.Pace != nil {
+			most = int(max(1, o.Pace.MaxUnavailable))
+		}
+		_, changed = c.replace(f.world.Now, 0, most)
 	}
 	c.rank(f)
-	o.DesiredUpdated, o.DesiredOthers = o.Replicas-int32(len(old)), int32(len(old))
-	o.Unscaled, o.Overcounts, o.Crossing, o.Missed, o.Surplus = 0, false, false, false, 0
+	old, updated = c.alive()
+	o.DesiredOthers = int32(len(old))
+	o.DesiredUpdated = max(int32(len(updated)), o.Replicas-o.DesiredOthers)
+	o.Unscaled, o.Overcounts, o.Crossing, o.Missed, o.Surplus = 0, false, false, false, o.DesiredUpdated+o.DesiredOthers-o.Replicas
+	if o.Paused {
+		o.Surplus = c.surge()
+	}
 	current := ""
 	if len(old) == 0 && c.available(f.world.Now) == int(o.Replicas) {
 		current = o.UpdateHash
@@ -218,6 +229,89 @@ func (c *child) syncWhole(f *future) (changed bool) {
 	changed = changed || current != o.CurrentHash
 	o.CurrentHash = current
 	return changed
+}
+
+// scaleWhole scales a Deployment: one version to what it is asked for, and several in proportion (GetReplicaSetProportion of
+// k8s.io/kubernetes/pkg/controller/deployment/util), the largest first.
+func (c *child) scaleWhole(f *future) {
+	o := &c.observed
+	before, most := c.scaledMost, o.Replicas+c.surge()
+	c.scaledFor, c.scaledMost = o.Replicas, most
+	versions, total := c.versions()
+	switch {
+	case len(versions) == 0:
+		versions = []version{{hash: o.UpdateHash}}
+	case o.Replicas == 0:
+		most = 0
+	}
+	if len(versions) == 1 {
+		c.resize(f, versions[0], o.Replicas)
+		return
+	}
+	left := most - total
+	slices.SortStableFunc(versions, func(a, b version) int {
+		newer := cmp.Compare(b.newest(o), a.newest(o))
+		if left < 0 {
+			newer = -newer
+		}
+		return cmp.Or(cmp.Compare(len(b.pods), len(a.pods)), newer)
+	})
+	sizes := make([]int32, len(versions))
+	for i, v := range versions {
+		size := float64(len(v.pods))
+		sizes[i] = int32(size)
+		if share := int32(math.Round(size * float64(most) / float64(max(1, before)))); left > 0 {
+			sizes[i] += min(share-sizes[i], left)
+		} else if left < 0 {
+			sizes[i] += max(share-sizes[i], left)
+		}
+		left -= sizes[i] - int32(size)
+	}
+	sizes[0] = max(0, sizes[0]+left)
+	for i, v := range versions {
+		c.resize(f, v, sizes[i])
+	}
+}
+
+// version has the replicas of one ReplicaSet.
+type version struct {
+	hash string
+	pods []int
+}
+
+// newest is 1 for the version of the template.
+func (v *version) newest(o *adapters.Observed) int {
+	if v.hash == o.UpdateHash {
+		return 1
+	}
+	return 0
+}
+
+// versions returns the versions with replicas, and how many replicas those are.
+func (c *child) versions() (all []version, replicas int32) {
+	for i := range c.pods {
+		r := &c.pods[i]
+		if r.Terminating {
+			continue
+		}
+		at := slices.IndexFunc(all, func(v version) bool { return v.hash == r.Hash })
+		if at < 0 {
+			at, all = len(all), append(all, version{hash: r.Hash})
+		}
+		all[at].pods = append(all[at].pods, i)
+		replicas++
+	}
+	return all, replicas
+}
+
+// resize creates replicas of a version, or terminates its last ones.
+func (c *child) resize(f *future, v version, replicas int32) {
+	for n := int32(len(v.pods)); n < replicas; n++ {
+		c.create(f, 0, v.hash)
+	}
+	for ; len(v.pods) > int(replicas); v.pods = v.pods[:len(v.pods)-1] {
+		c.terminate(v.pods[len(v.pods)-1], f.world.Now)
+	}
 }
 
 // replace terminates replicas that do not run the template, the last ones first, and returns those that are left. At most

@@ -5,6 +5,7 @@ package foresee
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -337,6 +338,69 @@ func TestReplacesWhatIsBroken(t *testing.T) {
 				if got := told(p); got != c.want {
 					t.Errorf("%s: %s\ninstead of\n%s\n%+v", title, got, c.want, p)
 				}
+			}
+		})
+	}
+}
+
+// A Deployment keeps the replicas that it has beyond those that it is asked for while one of them fails, and is scaled in proportion.
+func TestDeploymentWithTwoVersions(t *testing.T) {
+	const kind = "deploymentTemplate"
+	held := after(t, started(t, kind, 8), image(kind, "v2"))
+	hold := partition("a", "100%")
+	// mix is the world in which a is released, and has so many replicas of v1 and v2.
+	mix := func(old, updated int, failure string) *world.World {
+		f := newFuture(changed(t, held, partition("a", "0")), Options{})
+		before := f.snapshot()
+		if _, err := f.settle(&before); err != nil {
+			t.Fatal(err)
+		}
+		c := f.children["a"]
+		c.pods = slices.Clone(held.Children["a"].Observed.Pods[:old])
+		for range updated {
+			c.create(f, int32(len(c.pods)), c.template())
+		}
+		if c.ready(f.world.Now, nil); failure != "" {
+			for i := range c.pods[old:] {
+				r := &c.pods[old+i]
+				r.Ready, r.Failure = false, failure
+			}
+		}
+		o := &c.observed
+		o.DesiredOthers, o.DesiredUpdated, o.Surplus, c.view = int32(old), int32(updated), int32(old+updated)-o.Replicas, nil
+		if _, err := f.pass(); err != nil {
+			t.Fatal(err)
+		}
+		f.show()
+		return &f.world
+	}
+	for _, c := range []struct {
+		name    string
+		world   *world.World
+		before  []change
+		change  change
+		want    string
+		updated int32
+	}{
+		{"a surge that fails", mix(4, 1, "ImagePullBackOff"), nil, replicas(8), "waiting", 1},
+		{"a surge that fails, held", mix(4, 1, "ImagePullBackOff"), nil, hold, "waiting", 1},
+		{"a surge that fails, paused", mix(4, 1, "ImagePullBackOff"), nil, func(s *v1alpha1.UnitedDeploymentSpec) { s.Paused = true }, "paused", 1},
+		{"a surge that fails, scaled up", mix(4, 1, "ImagePullBackOff"), nil, replicas(12), "create 3 of a create 2 of b; waiting", 2},
+		{"a surge that fails, on the way back", mix(4, 1, "ImagePullBackOff"), nil, image(kind, "v1"), "remove 1 of a; complete", 4},
+		{"a mix that is held, scaled up", mix(1, 3, ""), []change{hold}, replicas(10), "create 1 of a create 1 of b; held", 4},
+		{"a mix that is held, scaled up and down", mix(1, 3, ""), []change{hold, replicas(10), replicas(14)}, replicas(8), "remove 3 of a remove 3 of b; held", 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := c.world
+			for _, before := range c.before {
+				w = after(t, w, before)
+			}
+			p, err := Of(changed(t, w, c.change), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := told(p); got != c.want || p.Subsets[0].Updated != c.updated {
+				t.Errorf("%s, %d updated\ninstead of\n%s, %d\n%+v", got, p.Subsets[0].Updated, c.want, c.updated, p)
 			}
 		})
 	}
