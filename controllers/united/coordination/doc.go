@@ -116,10 +116,12 @@
 // # The way back
 //
 // If the update revision is the one that all replicas ran last (Update = Current), it is proven. So there are no
-// steps. Unavailable replicas are released at once, regardless of the bound on replicas in flight, skew and order,
-// and those that run anything else are deleted, even if they are merely unready. A failed replica stops nothing,
-// and the phase is Failed only if nothing else is on its way. Replicas that a scale-up adds are not held up.
-// Available replicas go through the ledger, with order and skew, as usual.
+// steps, and the floor of a subset is 0 until all of it is back. Replicas that are not ready are released at once,
+// regardless of the bound on replicas in flight, skew and order, and those that run anything else are deleted, even
+// if they are merely unready. A failed replica stops nothing, and the phase is Failed only if nothing else is on
+// its way, or Blocked if it uses the room that others need. Replicas that a scale-up adds are not held up. Ready
+// replicas are released as usual: available ones through the ledger, and others, which a higher minReadySeconds
+// makes unavailable, within the bound on replicas in flight.
 //
 // # Zero
 //
@@ -161,7 +163,7 @@
 // # Invariants
 //
 //	I1 No ordinal below the floor, or below a step's target, of the moment is moved to,
-//	   or created on, the update revision.
+//	   or created on, the update revision, except on the way back.
 //	I2 No release or deletion by United makes more than maxUnavailable unavailable, nor
 //	   more than maxUnavailablePerSubset of one subset.
 //	   Nothing that is merely unready is deleted, except on the way back, and what was
