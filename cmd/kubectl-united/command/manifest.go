@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/cli-runtime/pkg/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
+	fields "sigs.k8s.io/json"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/drive"
@@ -96,7 +96,8 @@ func typed(object *unstructured.Unstructured) (*v1alpha1.UnitedDeployment, error
 		return nil, err
 	}
 	parent := &v1alpha1.UnitedDeployment{}
-	if err := yaml.UnmarshalStrict(raw, parent); err != nil {
+	unknown, err := fields.UnmarshalStrict(raw, parent)
+	if err := errors.Join(append(unknown, err)...); err != nil {
 		return nil, fmt.Errorf("%s: %w", object.GetName(), err)
 	}
 	return parent, nil

@@ -45,7 +45,7 @@ func TestPlanRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ from, to, want string }{
-		{"topology:", "toplogy:", `unknown field "toplogy"`},
+		{"topology:", "toplogy:", `unknown field "spec.toplogy"`},
 		{"replicas: 50%", "minReplicas: 50%", "cannot be combined with minReplicas"},
 		{"- name: zone-b", "- name: zone-a", "Duplicate"},
 		{"defaultPartition: 100%", "defaultPartition: 101%", "101%"},
