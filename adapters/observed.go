@@ -265,10 +265,14 @@ func (r *Replica) HasNoImage() bool {
 	return false
 }
 
+// Serves reports whether a replica is ready and stays. It need not be available: a higher minReadySeconds makes replicas unavailable
+// that have been ready for long.
+func (r Replica) Serves() bool { return r.Ready && !r.Terminating }
+
 // Available reports whether the replica has been ready for minReadySeconds at now; if only time is missing, at is
 // when it will be.
 func (r Replica) Available(minReadySeconds int32, now time.Time) (available bool, at time.Time) {
-	if r.Terminating || !r.Ready {
+	if !r.Serves() {
 		return false, time.Time{}
 	}
 	at = r.ReadySince.Add(time.Duration(minReadySeconds) * time.Second)

@@ -266,7 +266,7 @@ func finished(d *appsv1.Deployment, o *adapters.Observed) bool {
 		if o.Pods[i].Hash != o.UpdateHash {
 			return false
 		}
-		if o.Pods[i].Ready && !o.Pods[i].Terminating {
+		if o.Pods[i].Serves() {
 			ready++
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
-	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/adapters/all"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/planner"
@@ -268,14 +267,19 @@ func TestSaysWhy(t *testing.T) {
 	}
 }
 
+// notReady makes the first replica of a subset unready, and failed unless failure is "".
+func notReady(w *world.World, name, failure string) {
+	o := w.Children[name].Observed
+	o.Pods = slices.Clone(o.Pods)
+	o.Pods[0].Ready, o.Pods[0].Failure, o.Pods[0].Since = false, failure, w.Now
+}
+
 // A replica that failed stays as it is, and the plan says so; one that is starting becomes ready.
 func TestAssumes(t *testing.T) {
 	const sts = "statefulSetTemplate"
 	w := started(t, sts, 4)
 	for name, failure := range map[string]string{"a": "CrashLoopBackOff", "b": ""} {
-		c := w.Children[name].Observed
-		c.Pods = append([]adapters.Replica(nil), c.Pods...)
-		c.Pods[0].Ready, c.Pods[0].Failure, c.Pods[0].Since = false, failure, w.Now
+		notReady(w, name, failure)
 	}
 	p, err := Of(changed(t, w, func(s *v1alpha1.UnitedDeploymentSpec) { s.Replicas = ptr.To[int32](4) }), Options{})
 	if err != nil {
@@ -321,9 +325,7 @@ func TestReplacesWhatIsBroken(t *testing.T) {
 	for _, kind := range []string{"deploymentTemplate", "cloneSetTemplate"} {
 		t.Run(kind, func(t *testing.T) {
 			w := after(t, started(t, kind, 4), image(kind, "v2"))
-			o := w.Children["a"].Observed
-			o.Pods = append([]adapters.Replica(nil), o.Pods...)
-			o.Pods[0].Ready, o.Pods[0].Failure, o.Pods[0].Since = false, "CrashLoopBackOff", w.Now
+			notReady(w, "a", "CrashLoopBackOff")
 			for title, c := range map[string]struct {
 				change change
 				want   string

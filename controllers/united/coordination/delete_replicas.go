@@ -100,7 +100,7 @@ func (c *coordinator) replaceable(v *subsetState, m *replicaState) bool {
 	}
 	proven := o.CurrentHash == o.UpdateHash && m.Position >= v.target
 	waitedFor := o.Ordered && c.rules.forced // the child moves nothing else before
-	back := c.goingBack && !m.serves()
+	back := c.goingBack && !m.Serves()
 	return m.Position >= v.partition && (back || waitedFor) || back && proven
 }
 

@@ -115,7 +115,7 @@ func (c *coordinator) nextRelease(v *subsetState) *release {
 	switch {
 	case r.replica != nil && r.replica.updated && !r.replica.Terminating: // a terminating one comes back as the partition says
 		r.exempt |= updatedAlready
-	case c.goingBack && (r.replica == nil || !r.replica.serves()):
+	case c.goingBack && (r.replica == nil || !r.replica.Serves()):
 		r.exempt |= downGoingBack // nobody loses anything, and its next revision is proven
 	case r.replica != nil && r.replica.broken && !v.releasesHealthyToo():
 		r.exempt |= isBroken
@@ -135,10 +135,6 @@ func (v *subsetState) releasesHealthyToo() bool {
 
 // unavailableAnyway reports whether the replica to release is not available anyway.
 func (r *release) unavailableAnyway() bool { return r.replica == nil || !r.replica.available }
-
-// serves reports whether a replica is ready, whether it is available or not: a higher minReadySeconds makes the longest ready ones
-// unavailable.
-func (m *replicaState) serves() bool { return m.Ready && !m.Terminating }
 
 // countsWithAnother reports whether a release counts together with one that is already in flight: an ordered child
 // replaces no more than one of its broken replicas at a time.

@@ -84,7 +84,7 @@ func (v *subsetState) unavailableReplicas() int64 { return max(0, v.asked()-v.us
 func (v *subsetState) downReplicas() int64 {
 	down := v.asked()
 	for _, m := range v.replicaStates {
-		if m.serves() {
+		if m.Serves() {
 			down--
 		}
 	}

@@ -126,7 +126,7 @@ func isSpent(left, record string) bool {
 // its rejection says what would move it.
 func (in *Input) unspent(annotation string) string {
 	value := in.Parent.Annotations[annotation]
-	if in.Rejected != nil && coordination.NamesRevision(value, in.Rejected.Name) || Spent(in.Update.Left(), annotation, value, in.Update.Name) {
+	if in.Rejected != nil && coordination.NamesRevision(value, in.Rejected.Name) || in.isSpent(annotation) {
 		return ""
 	}
 	return value
@@ -134,7 +134,11 @@ func (in *Input) unspent(annotation string) string {
 
 // spent returns those of the annotations that are spent.
 func (in *Input) spent(annotations ...string) []string {
-	return slices.DeleteFunc(annotations, func(a string) bool { return !Spent(in.Update.Left(), a, in.Parent.Annotations[a], in.Update.Name) })
+	return slices.DeleteFunc(annotations, func(a string) bool { return !in.isSpent(a) })
+}
+
+func (in *Input) isSpent(annotation string) bool {
+	return Spent(in.Update.Left(), annotation, in.Parent.Annotations[annotation], in.Update.Name)
 }
 
 // Spent reports whether the record of a revision that was left (v1alpha1.AnnotationLeft) says that the value of an annotation is

@@ -74,7 +74,7 @@ func whyNotReady(observed *adapters.Observed, child string, position int32) stri
 	if observed != nil && position < observed.Replicas {
 		for i := range observed.Pods {
 			if r := &observed.Pods[i]; r.Position == position {
-				if r.Ready && !r.Terminating {
+				if r.Serves() {
 					return ""
 				}
 				return r.Describe()

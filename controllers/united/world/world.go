@@ -134,7 +134,7 @@ func (w *World) Initialized() bool {
 		return true
 	}
 	for _, c := range w.Children {
-		if subset.Protects(c.Observed) || slices.ContainsFunc(c.Observed.Pods, func(m adapters.Replica) bool { return m.Ready && !m.Terminating }) {
+		if subset.Protects(c.Observed) || slices.ContainsFunc(c.Observed.Pods, adapters.Replica.Serves) {
 			return true
 		}
 	}
