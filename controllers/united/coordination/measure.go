@@ -78,7 +78,7 @@ func (c *coordinator) measureOne(check *v1alpha1.RolloutCheck) *v1alpha1.CheckSt
 	case !m.kind.canBeJudged(c, m.record):
 		return m.record
 	}
-	m.ask = m.kind.ask(c, check)
+	m.ask = m.kind.ask(c, check, m.record)
 	m.ask.Check, m.ask.Round = check, c.round(check)
 	m.seen = c.seen(&m.ask)
 	if m.seen.Seen {
@@ -109,7 +109,7 @@ func (c *coordinator) indexOf(check string) int {
 // recordOf returns the result on record of a check; nil if there is none, or if it belongs to something else.
 func (c *coordinator) recordOf(check *v1alpha1.RolloutCheck) *v1alpha1.CheckStatus {
 	i := c.indexOf(check.Name)
-	if i < 0 || c.state.Checks[i].Step != c.statusStep(c.running()) || c.state.Checks[i].Key != CheckKey(check) {
+	if i < 0 || c.state.Checks[i].Step != c.statusStep(c.running()) || !HasKey(check, c.state.Checks[i].Key) {
 		return nil
 	}
 	return c.state.Checks[i].DeepCopy()

@@ -56,7 +56,7 @@ func (c *coordinator) pods(which func(*subsetState, *replicaState) bool) (pods [
 
 // askQuery asks about the available replicas that run the update revision, and about all that do not run it. Without any, the
 // question remains as it was.
-func askQuery(c *coordinator, _ *v1alpha1.RolloutCheck) known.CheckAsk {
+func askQuery(c *coordinator, _ *v1alpha1.RolloutCheck, _ *v1alpha1.CheckStatus) known.CheckAsk {
 	if c.mayBeUpdated() {
 		return known.CheckAsk{Reached: c.reached()}
 	}

@@ -197,7 +197,7 @@ func TestOneJobForEachAttempt(t *testing.T) {
 		if len(w.runs.created) != before+1 || slices.Contains(w.runs.created[:before], w.runs.created[before]) {
 			t.Fatalf("%s: %v", what, w.runs.created)
 		}
-		if name := strings.TrimPrefix(w.runs.created[before], "job/"); len(name) > 63 || !strings.HasPrefix(name, "web-") {
+		if name := strings.TrimPrefix(w.runs.created[before], "job/"); len(name) > 57 || !strings.HasPrefix(name, "web-") {
 			t.Error(name)
 		}
 	}

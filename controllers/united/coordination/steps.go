@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/known"
 )
 
 // setTargets sets the targets of the running step.
@@ -56,9 +57,9 @@ func (c *coordinator) running() int {
 	return step
 }
 
-// position finds the running step by what the steps before it did to each subset. known is false if they were
+// position finds the running step by what the steps before it did to each subset. onRecord is false if they were
 // edited.
-func (c *coordinator) position() (step int, known bool) {
+func (c *coordinator) position() (step int, onRecord bool) {
 	if !c.onRecord() || c.state.Step <= 0 || c.state.StepKey == "" {
 		return 0, true
 	}
@@ -80,9 +81,9 @@ func (c *coordinator) position() (step int, known bool) {
 func (c *coordinator) stepsMatch(step int, passed map[string]string) bool {
 	matched := false
 	for _, v := range c.states {
-		did, known := passed[short(v.Name)]
+		did, recorded := passed[short(v.Name)]
 		switch {
-		case v.Removed || !known:
+		case v.Removed || !recorded:
 		case did != c.stepsHash(step, v.Name):
 			return false
 		default:
@@ -115,7 +116,7 @@ func (c *coordinator) stepKey(step int) string {
 	return strings.Join(parts, ",")
 }
 
-// short returns a hash that is short enough to have a hundred of them in a status.
+// short returns a hash that is short enough to have a hundred of them in a status. Nothing that opens a gate depends on it.
 func short(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:4])
@@ -134,9 +135,20 @@ func (c *coordinator) statusStep(step int) int32 {
 // contains the start time of the rollout, so that an approval from an earlier rollout of the revision opens
 // nothing now. It does not contain the steps before: editing them so that they do something else starts the
 // rollout over, and removing a subset that they name does not revoke an approval.
+//
+// A key that an earlier version has published, which is shorter, stays valid until its step ends.
 func (c *coordinator) approvalKey(step int) string {
+	key, earlier := c.keysOf(step)
+	if c.State != nil && c.State.ApprovalKey != "" && c.State.ApprovalKey == earlier {
+		return earlier
+	}
+	return key
+}
+
+// keysOf returns the key of a step, and that of earlier versions.
+func (c *coordinator) keysOf(step int) (key, earlier string) {
 	if step >= len(c.rules.steps) || c.state.StartTime == nil {
-		return ""
+		return "", ""
 	}
 	same := 0 // steps before it that ask for the same
 	for i := range step {
@@ -144,8 +156,9 @@ func (c *coordinator) approvalKey(step int) string {
 			same++
 		}
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%d\n%s", c.Update, c.state.StartTime.Unix(), same, c.stepAsWritten(step)))
-	return hex.EncodeToString(sum[:6])
+	text := fmt.Appendf(nil, "%s\n%d\n%d\n%s", c.Update, c.state.StartTime.Unix(), same, c.stepAsWritten(step))
+	sum := sha256.Sum256(text)
+	return known.Digest(text), hex.EncodeToString(sum[:6])
 }
 
 // stepAsWritten returns a step as the user wrote it.
@@ -163,12 +176,12 @@ func (c *coordinator) advance() {
 		c.complete()
 		return
 	}
-	running, known := c.position()
+	running, onRecord := c.position()
 	s := c.state
-	if !known {
+	if !onRecord {
 		c.startOver()
 	}
-	if added := s.Phase == v1alpha1.RolloutDone && running < len(c.rules.steps); !known || added {
+	if added := s.Phase == v1alpha1.RolloutDone && running < len(c.rules.steps); !onRecord || added {
 		s.ReachedTime, s.SoakedSeconds = nil, 0 // the time before the step was added does not count
 	}
 	s.Step, s.StepKey = c.statusStep(running), c.stepKey(running)

@@ -26,7 +26,7 @@ func RecordedChecks(parent *v1alpha1.UnitedDeployment) map[string]known.CheckRes
 			continue
 		}
 		j := slices.IndexFunc(rollout.Checks, func(c v1alpha1.CheckStatus) bool {
-			return c.Name == check.Name && c.Key == coordination.CheckKey(check)
+			return c.Name == check.Name && coordination.HasKey(check, c.Key)
 		})
 		if j >= 0 && rollout.Checks[j].State != v1alpha1.CheckIsMet {
 			was := &rollout.Checks[j]

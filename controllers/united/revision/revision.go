@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/known"
 )
 
 // Content is what determines the pods.
@@ -171,7 +173,7 @@ func (r *Revision) matches(pods []byte, c Content) bool {
 		return false
 	}
 	for name, overlay := range c.Subsets {
-		if known, ok := r.subsets[name]; ok && !sameOverlay(known, overlay) {
+		if mine, ok := r.subsets[name]; ok && !sameOverlay(mine, overlay) {
 			return false
 		}
 	}
@@ -266,8 +268,8 @@ func NextNumber(revisions []*Revision) int64 {
 	return next
 }
 
-// New returns the ControllerRevision of a content. collision is 0, unless the names of two contents
-// collide; then it distinguishes them.
+// New returns the ControllerRevision of a content. collision is 0, unless something else has the name;
+// then it distinguishes them.
 func New(parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference, c Content, number int64, collision int) *appsv1.ControllerRevision {
 	raw := canonical(c)
 	return &appsv1.ControllerRevision{
@@ -284,12 +286,32 @@ func New(parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference, c Conte
 
 // nameOf returns the name of the revision of a content in canonical form.
 func nameOf(parent string, raw []byte, collision int) string {
-	sum := sha256.Sum256(fmt.Appendf(raw[:len(raw):len(raw)], "/%d", collision))
+	return parent + "-" + known.Digest(hashed(raw, collision))
+}
+
+// earlierNameOf returns the name that earlier versions of United gave such a revision. It has 40 bits, so somebody who chooses
+// two contents can give them the same name: only a stored revision keeps it.
+func earlierNameOf(parent string, raw []byte, collision int) string {
+	sum := sha256.Sum256(hashed(raw, collision))
 	return parent + "-" + rand.SafeEncodeString(fmt.Sprintf("%x", sum[:5]))
 }
 
-// MaxCollisions bounds the search for a free name. Two contents collide once in 2^40; if there are
-// more collisions than this, something else is wrong.
+func hashed(raw []byte, collision int) []byte {
+	return fmt.Appendf(raw[:len(raw):len(raw)], "/%d", collision)
+}
+
+// shownLetters is how much people see of the digest in a name.
+const shownLetters = 10
+
+// Short returns the name of a revision as people see it: whole, it fills half a line. It only reads; what acts takes the whole name.
+func Short(name string) string {
+	if i := strings.LastIndexByte(name, '-'); i >= 0 && len(name)-i-1 == known.DigestLength {
+		return name[:i+1+shownLetters]
+	}
+	return name
+}
+
+// MaxCollisions bounds the search for a free name. Two contents do not collide, but somebody may have taken the name.
 const MaxCollisions = 8
 
 // Stray reports whether a ControllerRevision that has no controller belongs to the parent: its name
@@ -308,7 +330,7 @@ func Genuine(cr *appsv1.ControllerRevision, parent string) bool {
 	}
 	raw := canonical(content)
 	for collision := range MaxCollisions {
-		if nameOf(parent, raw, collision) == cr.Name {
+		if nameOf(parent, raw, collision) == cr.Name || earlierNameOf(parent, raw, collision) == cr.Name {
 			return true
 		}
 	}

@@ -98,7 +98,7 @@ func TestNameIsThatOfTheContent(t *testing.T) {
 	}
 	// Revisions in a cluster outlive a controller, so a new version of the controller must compute
 	// the same names.
-	if got := name(content("a:1", nil), 1, 0); got != "web-5c698fdz74" {
+	if got := name(content("a:1", nil), 1, 0); got != "web-2wjmk39gf5n47rc3h7q9f2be9x" {
 		t.Error("the name of a revision changed:", got)
 	}
 	for what, other := range map[string]string{
@@ -109,6 +109,47 @@ func TestNameIsThatOfTheContent(t *testing.T) {
 	} {
 		if other == first {
 			t.Error("another", what, "has the same name")
+		}
+	}
+}
+
+// TestNamesCannotBeForged: these two contents had the same name when a name had 40 bits, so that a release, promotion or undo that
+// named the one let out the other. They were found in seconds.
+func TestNamesCannotBeForged(t *testing.T) {
+	name := func(image string) string {
+		return revision.New(parent(), ownerOf(parent()), content(image, nil), 1, 0).Name
+	}
+	if good, evil := name("a:245980"), name("a:926890"); good == evil || len(good) != len("web-")+26 {
+		t.Error(good, evil)
+	}
+}
+
+// TestAStoredRevisionKeepsItsName: one that an earlier version has named is found by its content, is taken back if it has lost its
+// owner, and is not taken for one that somebody has replaced.
+func TestAStoredRevisionKeepsItsName(t *testing.T) {
+	stored := revision.New(parent(), ownerOf(parent()), content("a:1", nil), 1, 0)
+	stored.Name = "web-5c698fdz74" // as version 0.1 named it
+	if found := revision.Find([]*revision.Revision{parse(t, stored)}, content("a:1", nil), ""); found == nil || found.Name != stored.Name {
+		t.Error(found)
+	}
+	stored.OwnerReferences = nil
+	if !revision.Genuine(stored, "web") || !revision.Stray(stored, parent()) {
+		t.Error("it counts as replaced")
+	}
+	stored.Data = revision.New(parent(), ownerOf(parent()), content("a:2", nil), 1, 0).Data
+	if revision.Genuine(stored, "web") {
+		t.Error("another content does not have that name")
+	}
+}
+
+func TestShort(t *testing.T) {
+	name := revision.New(parent(), ownerOf(parent()), content("a:1", nil), 1, 0).Name
+	for name, want := range map[string]string{
+		name: name[:len("web-")+10], "web-5c698fdz74": "web-5c698fdz74", "v2": "v2", "": "", "a-b": "a-b",
+		"a-" + strings.Repeat("x", 27): "a-" + strings.Repeat("x", 27),
+	} {
+		if got := revision.Short(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
 }
