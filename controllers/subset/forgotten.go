@@ -12,6 +12,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/known"
 )
 
 // Forgot reports whether the child has forgotten what its protected replicas run. If it has, it would create them again
@@ -58,7 +59,7 @@ func (g *Goal) remind(o *adapters.Observed) Step {
 	// Somebody has lowered the partition, and the child is due for another template. It gets that now: what came up
 	// cannot be undone, and the child cannot be reminded, before the partition is raised again.
 	opened := o.Partition < *g.Recorded
-	why := fmt.Sprintf("%s has forgotten %s; writing what protects its replicas first", o.Meta.Name, g.RecordedRevision)
+	why := fmt.Sprintf("%s has forgotten %s; writing what protects its replicas first", o.Meta.Name, known.Short(g.RecordedRevision))
 	switch {
 	case protects && (child.Revision == g.Revision || opened):
 		return Step{Action: ActionApply, Child: child, Reason: why}
@@ -70,7 +71,7 @@ func (g *Goal) remind(o *adapters.Observed) Step {
 	}
 	step := Step{
 		Action: ActionRemind, Hash: g.ProtectedHash,
-		Reason: fmt.Sprintf("%s has forgotten that its protected replicas run %s; restoring that", o.Meta.Name, g.RecordedRevision),
+		Reason: fmt.Sprintf("%s has forgotten that its protected replicas run %s; restoring that", o.Meta.Name, known.Short(g.RecordedRevision)),
 	}
 	if again := g.relearn(o); again.Action == ActionRelearn {
 		step.Instead = &again // the child's controller creates that revision again
@@ -95,7 +96,7 @@ func (g *Goal) relearn(o *adapters.Observed) Step {
 	child.Partition = max(child.Partition, *g.Recorded, child.Replicas, o.Replicas)
 	child.Seeding = g.Seeding
 	return Step{Action: ActionRelearn, Child: child, Reason: fmt.Sprintf(
-		"returning %s to %s until one of its protected replicas runs that", o.Meta.Name, g.ProtectedRevision)}
+		"returning %s to %s until one of its protected replicas runs that", o.Meta.Name, known.Short(g.ProtectedRevision))}
 }
 
 // relearning reports whether the child has the template of its protected revision, but none of its replicas runs that,

@@ -161,7 +161,7 @@ func (g *Goal) next(o *adapters.Observed) Step {
 	case g.Initialized && o.Replicas > 0 && g.Revision != g.Update.Revision && finishing(o):
 		// If the child got another template now, it would forget the revision that all its replicas run, and protected
 		// replicas would come back on the one before it.
-		return Step{Action: ActionWait, Reason: "waiting for " + o.Meta.Name + " to record revision " + g.Revision + ", which it has finished"}
+		return Step{Action: ActionWait, Reason: "waiting for " + o.Meta.Name + " to record revision " + known.Short(g.Revision) + ", which it has finished"}
 	case g.mustObserveProtected(o):
 		return g.awaitObserved(o)
 	case o.Replicas == 0 && g.needsProtectedRevision():
@@ -191,7 +191,7 @@ func (g *Goal) mustObserveProtected(o *adapters.Observed) bool {
 
 // awaitObserved returns the step for such a child.
 func (g *Goal) awaitObserved(o *adapters.Observed) Step {
-	if s, ok := g.holdFirst(o, "protecting replicas of "+o.Meta.Name+" before it gets "+g.Update.Revision); ok {
+	if s, ok := g.holdFirst(o, "protecting replicas of "+o.Meta.Name+" before it gets "+known.Short(g.Update.Revision)); ok {
 		return s
 	}
 	return Step{Action: ActionWait, Reason: "waiting for the controller of " + o.Meta.Name + " to observe its latest spec"}
@@ -221,7 +221,7 @@ func (g *Goal) start() Step {
 		// A child that starts from nothing, with only one version of its pods, never had another revision.
 		child.ProtectedRevision = g.Update.Revision
 	}
-	return Step{Action: ActionCreate, Child: child, Reason: fmt.Sprintf("creating %s on %s", child.Name, child.Revision)}
+	return Step{Action: ActionCreate, Child: child, Reason: fmt.Sprintf("creating %s on %s", child.Name, known.Short(child.Revision))}
 }
 
 // completeFirstRollout lets a child come up on the only revision that it has before its partition changes. The
@@ -239,7 +239,7 @@ func (g *Goal) completeFirstRollout(o *adapters.Observed) Step {
 	child.ProtectedRevision = ""
 	return Step{
 		Action: ActionApply, Child: child,
-		Reason: fmt.Sprintf("waiting for %s to come up on %s; its partition takes effect after that", o.Meta.Name, child.Revision),
+		Reason: fmt.Sprintf("waiting for %s to come up on %s; its partition takes effect after that", o.Meta.Name, known.Short(child.Revision)),
 	}
 }
 

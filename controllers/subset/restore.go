@@ -13,6 +13,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/known"
 )
 
 // The record of what a child runs is in its annotations, so everybody who may edit the child can change it. A missing
@@ -297,5 +298,5 @@ func (g *Goal) recordLost(o *adapters.Observed) Step {
 	return Step{Action: ActionHalt, Reason: fmt.Sprintf(
 		"the revision of the protected replicas of %s is unknown: somebody removed or changed %v, and the status of %s has no matching copy; "+
 			"restore it (%s), or, to move to %s, lower the partition to 0 with updateStrategy.type Manual",
-		o.Meta.Name, lostAnnotations(o), g.Child.Parent, hint, g.Update.Revision)}
+		o.Meta.Name, lostAnnotations(o), g.Child.Parent, hint, known.Short(g.Update.Revision))}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/known"
 )
 
 // Seeding reports whether the child is being seeded: it has its protected revision only until its protected replicas
@@ -26,14 +27,14 @@ func (g *Goal) seed(replicas int32, why string) Step {
 	}
 	child := g.child(*g.Protected)
 	child.Replicas, child.Seeding = replicas, true
-	return Step{Action: ActionSeed, Child: child, Reason: fmt.Sprintf(why, child.Name, g.ProtectedRevision)}
+	return Step{Action: ActionSeed, Child: child, Reason: fmt.Sprintf(why, child.Name, known.Short(g.ProtectedRevision))}
 }
 
 // revisionLost returns the step for a child whose protected revision no longer exists.
 func (g *Goal) revisionLost() Step {
 	return Step{Action: ActionHalt, Reason: fmt.Sprintf(
 		"revision %s, which the protected replicas of %s run, is lost; to move to %s, lower the partition to 0 with updateStrategy.type Manual",
-		g.ProtectedRevision, g.Child.Name, g.Update.Revision)}
+		g.ProtectedRevision, g.Child.Name, known.Short(g.Update.Revision))}
 }
 
 // KeepOutlived returns a step with room for the pods that outlived an earlier child (deleted with --cascade=orphan). A
@@ -58,7 +59,7 @@ func (g *Goal) restart(o *adapters.Observed) Step {
 	case g.Revision != g.ProtectedRevision:
 		return g.seed(0, "returning %s to %s first, because its protected replicas run that")
 	case !statusSettled(o):
-		return Step{Action: ActionWait, Reason: fmt.Sprintf("waiting for %s to record revision %s", o.Meta.Name, g.ProtectedRevision)}
+		return Step{Action: ActionWait, Reason: fmt.Sprintf("waiting for %s to record revision %s", o.Meta.Name, known.Short(g.ProtectedRevision))}
 	case g.protectedReplicas() > 0 && g.Protected != nil && !g.SamePods:
 		return g.seed(g.protectedReplicas(), "creating the protected replicas of %s on %s first")
 	}
@@ -81,16 +82,16 @@ func (g *Goal) raise(o *adapters.Observed) Step {
 	case statusSettled(o) && (missing < 0 || blocked || failed):
 		return g.apply(o)
 	case RemembersOther(o):
-		return Step{Action: ActionRemind, Hash: o.UpdateHash, Reason: fmt.Sprintf("%s remembers another revision than %s; restoring that", o.Meta.Name, g.ProtectedRevision)}
+		return Step{Action: ActionRemind, Hash: o.UpdateHash, Reason: fmt.Sprintf("%s remembers another revision than %s; restoring that", o.Meta.Name, known.Short(g.ProtectedRevision))}
 	case wanted > o.Replicas && g.Protected != nil:
 		return g.seed(wanted, "creating the protected replicas of %s on %s first")
 	case !statusSettled(o):
-		return Step{Action: ActionWait, Reason: fmt.Sprintf("waiting for %s to record revision %s", o.Meta.Name, g.ProtectedRevision)}
+		return Step{Action: ActionWait, Reason: fmt.Sprintf("waiting for %s to record revision %s", o.Meta.Name, known.Short(g.ProtectedRevision))}
 	}
 	return Step{
 		Action: ActionWait, Wake: failsAt,
 		Reason: fmt.Sprintf("waiting for replica %d of %s to be created on %s%s",
-			missing, o.Meta.Name, g.ProtectedRevision, blockingReplica(o, missing)),
+			missing, o.Meta.Name, known.Short(g.ProtectedRevision), blockingReplica(o, missing)),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/controllers/united/known"
 )
 
 // A child that has one template, and no partition, is protected by withholding the new template: its replicas are
@@ -30,7 +31,7 @@ func (g *Goal) startWithheld() Step {
 	if child.ProtectedRevision == "" {
 		child.ProtectedRevision = child.Revision
 	}
-	return Step{Action: ActionCreate, Child: child, Reason: fmt.Sprintf("creating %s on %s", child.Name, child.Revision)}
+	return Step{Action: ActionCreate, Child: child, Reason: fmt.Sprintf("creating %s on %s", child.Name, known.Short(child.Revision))}
 }
 
 // withhold returns the next step for such a child.

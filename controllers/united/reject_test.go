@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/test/simulation"
 )
 
@@ -222,7 +223,7 @@ func TestRejectedByCheck(t *testing.T) {
 				return
 			}
 			s.over()
-			if got := s.condition(v1alpha1.ConditionReady); s.rejected() != "v2 for v1" || s.runs() != "v1" || !strings.Contains(got, "4 of 4 replicas run "+first) {
+			if got := s.condition(v1alpha1.ConditionReady); s.rejected() != "v2 for v1" || s.runs() != "v1" || !strings.Contains(got, "4 of 4 replicas run "+known.Short(first)) {
 				t.Errorf("%s", s.told())
 			}
 			c.met(true)

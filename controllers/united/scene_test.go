@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/test/simulation"
 )
@@ -253,7 +254,8 @@ func (s *scene) words(text string) string {
 			s.Fail("%v", err)
 		}
 		s.Oracle.Before = s.API.Live
-		text = strings.ReplaceAll(text, r.Name, s.Oracle.ContentIn(s.API.Live, r.Name)("-"))
+		is := s.Oracle.ContentIn(s.API.Live, r.Name)("-")
+		text = strings.ReplaceAll(strings.ReplaceAll(text, r.Name, is), known.Short(r.Name), is)
 	}
 	return clockTime.ReplaceAllString(text, "then")
 }

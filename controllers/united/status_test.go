@@ -214,24 +214,24 @@ b Updating: 0/0/0/0/0 of 2; partition 2 lets 0; v1 -> v1; creating web-b on v1
 		{"gone, and what it protects is lost", func(s *scene) *scene {
 			return s.settled().image("v2").settled().lose("v1").delete("a", false).settled()
 		}, `
-Failed: 2/2/2/0/0 of 4; current web-fd78xxc4f8, update v2
-Ready False RevisionLost: a: revision web-fd78xxc4f8, which the protected replicas of web-a run, is lost; to move to v2, lower the partition to 0 with updateStrategy.type Manual
+Failed: 2/2/2/0/0 of 4; current web-k0tcrzwmpetnx9dxgc9v7cjgs8, update v2
+Ready False RevisionLost: a: revision web-k0tcrzwmpetnx9dxgc9v7cjgs8, which the protected replicas of web-a run, is lost; to move to v2, lower the partition to 0 with updateStrategy.type Manual
 Available False ReplicasUnavailable
 Progressing False
 Stalled True RevisionLost
-a Stalled: 0/0/0/0/0 of 2; partition 2 lets 0; web-fd78xxc4f8 -> v2; revision web-fd78xxc4f8, which the protected replicas of web-a run, is lost; to move to v2, lower the partition to 0 with updateStrategy.type Manual
-b Held: 2/2/2/0/0 of 2; partition 2 lets 0; web-fd78xxc4f8 -> v2; default partition "100%" holds all replicas
+a Stalled: 0/0/0/0/0 of 2; partition 2 lets 0; web-k0tcrzwmpetnx9dxgc9v7cjgs8 -> v2; revision web-k0tcrzwmpetnx9dxgc9v7cjgs8, which the protected replicas of web-a run, is lost; to move to v2, lower the partition to 0 with updateStrategy.type Manual
+b Held: 2/2/2/0/0 of 2; partition 2 lets 0; web-k0tcrzwmpetnx9dxgc9v7cjgs8 -> v2; default partition "100%" holds all replicas
 `},
 		{"paused, gone, and what it protects is lost", func(s *scene) *scene {
 			return s.settled().paused(true).image("v2").settled().lose("v1").delete("a", false).settled()
 		}, `
-Failed: 2/2/2/0/0 of 4; current web-fd78xxc4f8, update v2
+Failed: 2/2/2/0/0 of 4; current web-k0tcrzwmpetnx9dxgc9v7cjgs8, update v2
 Ready False RevisionLost: All subsets: the rollout is paused, and the revision of web-* is lost
 Available False ReplicasUnavailable
 Progressing False
 Stalled True RevisionLost
-a Stalled: 0/0/0/0/0 of 2; partition 2 lets 0; web-fd78xxc4f8 -> v2; the rollout is paused, and the revision of web-a is lost
-b Stalled: 2/2/2/0/0 of 2; partition 2 lets 0; web-fd78xxc4f8 -> v2; the rollout is paused, and the revision of web-b is lost
+a Stalled: 0/0/0/0/0 of 2; partition 2 lets 0; web-k0tcrzwmpetnx9dxgc9v7cjgs8 -> v2; the rollout is paused, and the revision of web-a is lost
+b Stalled: 2/2/2/0/0 of 2; partition 2 lets 0; web-k0tcrzwmpetnx9dxgc9v7cjgs8 -> v2; the rollout is paused, and the revision of web-b is lost
 `},
 		{"paused", func(s *scene) *scene { return s.settled().paused(true).settled() }, `
 Current: 4/4/4/4/4 of 4; current v1, update v1
@@ -273,10 +273,10 @@ b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 			return s.image("v3").settled()
 		}, `
 Current: 4/4/4/0/0 of 4; current v1, update v3
-Ready True RolloutHeld: 0 of 4 replicas run v3 (v3); partitions are for web-94fcf7424b, so v3 is held
+Ready True RolloutHeld: 0 of 4 replicas run v3 (v3); partitions are for web-a2bs7zqp1p, so v3 is held
 Progressing False
-a Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v3; partitions are for web-94fcf7424b, so v3 is held; 1 replica (web-a-1) runs web-a-1ef59, which is neither v3 nor v1: to update, set manualUpdate.revision to v3 and the partition to 1; to get back v1, delete the pod
-b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v3; partitions are for web-94fcf7424b, so v3 is held
+a Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v3; partitions are for web-a2bs7zqp1p, so v3 is held; 1 replica (web-a-1) runs web-a-1ef59, which is neither v3 nor v1: to update, set manualUpdate.revision to v3 and the partition to 1; to get back v1, delete the pod
+b Held: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v3; partitions are for web-a2bs7zqp1p, so v3 is held
 `},
 		{"no progress", func(s *scene) *scene {
 			return s.deadline(60).settled().image("broken1").partition("a", "0").settled().later(time.Minute).pass()
@@ -387,7 +387,7 @@ b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 			return s.pass()
 		}, `
 InProgress: 4/4/4/4/4 of 4; current v1, update v1
-Ready False ApplyFailed: Create revision web-94fcf7424b: Internal error occurred: etcd is away
+Ready False ApplyFailed: Create revision web-a2bs7zqp1pqynx82k9zf1gbgww: Internal error occurred: etcd is away
 Progressing True
 a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;

@@ -18,6 +18,7 @@ import (
 	"github.com/unitedworkloads/united/adapters/all"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/change"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 	"github.com/unitedworkloads/united/controllers/united/world"
@@ -242,7 +243,7 @@ func TestBack(t *testing.T) {
 		{"in mid-rollout", v2.Name, v3.Name, 1, 4, []*revision.Revision{v1, v2, v3}, v2.Name, ""},
 		{"at rest", v2.Name, v2.Name, 4, 4, []*revision.Revision{v1, v2, v3}, v1.Name, ""},
 		{"at rest without replicas", v2.Name, v2.Name, 0, 0, []*revision.Revision{v1, v2}, v1.Name, ""},
-		{"on the way back", v2.Name, v2.Name, 3, 4, []*revision.Revision{v1, v2}, "", "on its way to " + v2.Name + " already"},
+		{"on the way back", v2.Name, v2.Name, 3, 4, []*revision.Revision{v1, v2}, "", "on its way to " + known.Short(v2.Name) + " already"},
 		{"the first one", v1.Name, v1.Name, 4, 4, []*revision.Revision{v1}, "", "nothing to go back to"},
 		{"one that was never current", v1.Name, v1.Name, 4, 4, []*revision.Revision{v1, v3}, "", "choose one with --to-revision"},
 		{"the current one is lost", "web-gone", v3.Name, 1, 4, []*revision.Revision{v3}, "", "web-gone, is lost"},

@@ -12,6 +12,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/adapters/all"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 )
@@ -27,7 +28,7 @@ func Back(parent *v1alpha1.UnitedDeployment, revisions []*revision.Revision) (*r
 	}
 	// A second undo must not go back one further only because the first one takes its time.
 	if status.UpdatedReplicas < status.Replicas {
-		return nil, fmt.Errorf("%s is on its way to %s already, and %d of %d replicas run that: wait for it, or say to which revision with --to-revision", parent.Name, status.CurrentRevision, status.UpdatedReplicas, status.Replicas)
+		return nil, fmt.Errorf("%s is on its way to %s already, and %d of %d replicas run that: wait for it, or say to which revision with --to-revision", parent.Name, known.Short(status.CurrentRevision), status.UpdatedReplicas, status.Replicas)
 	}
 	if before := revision.RanBefore(revisions, parent.UID, status.CurrentRevision, 1); len(before) > 0 {
 		return before[0], nil
@@ -36,7 +37,7 @@ func Back(parent *v1alpha1.UnitedDeployment, revisions []*revision.Revision) (*r
 	if len(revisions) > 1 {
 		hint = ", but it has other revisions, which it never ran everywhere: choose one with --to-revision, see kubectl united history " + parent.Name
 	}
-	return nil, fmt.Errorf("there is nothing to go back to: %s is the only revision that all replicas of %s ever ran%s", status.CurrentRevision, parent.Name, hint)
+	return nil, fmt.Errorf("there is nothing to go back to: %s is the only revision that all replicas of %s ever ran%s", known.Short(status.CurrentRevision), parent.Name, hint)
 }
 
 // Undo returns the parent with a spec that asks for a revision. What is not part of revisions stays. Notes say what else the
@@ -54,9 +55,9 @@ func Undo(parent *v1alpha1.UnitedDeployment, target *revision.Revision) (after *
 	}
 	for i := range after.Spec.Topology.Subsets {
 		sub := &after.Spec.Topology.Subsets[i]
-		overlay, known := target.Overlay(sub.Name)
-		if !known {
-			notes = append(notes, fmt.Sprintf("%s does not know subset %s, so its patch and tolerations stay as they are", target.Name, sub.Name))
+		overlay, there := target.Overlay(sub.Name)
+		if !there {
+			notes = append(notes, fmt.Sprintf("%s does not know subset %s, so its patch and tolerations stay as they are", known.Short(target.Name), sub.Name))
 			continue
 		}
 		sub.Tolerations = overlay.Tolerations
@@ -67,10 +68,10 @@ func Undo(parent *v1alpha1.UnitedDeployment, target *revision.Revision) (after *
 	undoRest(&after.Spec, target)
 	read, err := spec.Read(after, all.Registry())
 	if err != nil {
-		return nil, nil, fmt.Errorf("the spec is not valid with the pods of %s: %w", target.Name, err)
+		return nil, nil, fmt.Errorf("the spec is not valid with the pods of %s: %w", known.Short(target.Name), err)
 	}
 	if !target.Matches(read.Content()) {
-		notes = append(notes, fmt.Sprintf("spec.topology.colocation, or the first ordinal of a subset in it, is not as in %s, so this makes another revision with its pod template", target.Name))
+		notes = append(notes, fmt.Sprintf("spec.topology.colocation, or the first ordinal of a subset in it, is not as in %s, so this makes another revision with its pod template", known.Short(target.Name)))
 	}
 	return after, notes, nil
 }

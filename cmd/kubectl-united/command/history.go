@@ -13,6 +13,7 @@ import (
 
 	"github.com/unitedworkloads/united/cmd/kubectl-united/drive"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
+	"github.com/unitedworkloads/united/controllers/united/known"
 )
 
 func (o *options) history() *cobra.Command {
@@ -113,7 +114,7 @@ func (o *options) showDiff(ctx context.Context, name, from, to, output string) e
 		return err
 	}
 	if from == "" && to == "" && parent.Status.CurrentRevision == parent.Status.UpdateRevision && output == "" {
-		_, err := fmt.Fprintf(o.ErrOut, "%s has no other revision than %s to run. To compare others: kubectl united diff %s --revision N [--to N]; see kubectl united history %s\n", name, parent.Status.UpdateRevision, name, name)
+		_, err := fmt.Fprintf(o.ErrOut, "%s has no other revision than %s to run. To compare others: kubectl united diff %s --revision N [--to N]; see kubectl united history %s\n", name, known.Short(parent.Status.UpdateRevision), name, name)
 		return err
 	}
 	d, err := drive.Diff(parent, revisions, from, to)
@@ -127,7 +128,7 @@ func (o *options) showDiff(ctx context.Context, name, from, to, output string) e
 	case output != "":
 		return structured(o.Out, output, d, "uniteddeployment.apps.united.dev/"+name)
 	case len(d.Parts) == 0:
-		_, err = fmt.Fprintf(o.ErrOut, "%s and %s make the same pods.\n", d.From, d.To)
+		_, err = fmt.Fprintf(o.ErrOut, "%s and %s make the same pods.\n", known.Short(d.From), known.Short(d.To))
 		return err
 	}
 	o.style().PrintDiff(o.Out, d)

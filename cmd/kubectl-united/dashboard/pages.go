@@ -24,6 +24,7 @@ import (
 	"github.com/unitedworkloads/united/cmd/kubectl-united/drive"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/look"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
+	"github.com/unitedworkloads/united/controllers/united/known"
 )
 
 // templates are read when the first page is asked for: the other commands must start fast.
@@ -32,6 +33,7 @@ var templates = sync.OnceValues(func() (*template.Template, error) {
 		"lines": func(text string) []string { return strings.Split(strings.TrimSuffix(text, "\n"), "\n") },
 		"utc":   func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
 		"join":  strings.Join,
+		"short": known.Short,
 		"mark":  func(state string) string { return marks[state] },
 		"words": func(state string) string {
 			if state == view.Held {

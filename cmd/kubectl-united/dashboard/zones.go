@@ -11,6 +11,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
+	"github.com/unitedworkloads/united/controllers/united/known"
 )
 
 // tall is how many replicas a zone shows one by one. With more of them, those that follow each other and are alike are one cell.
@@ -148,9 +149,6 @@ func (z zone) Mark() string {
 // labeler returns short names of revisions: their images, and where these do not tell them apart, with the end of their own name.
 func labeler(h *view.History, st *view.Status) func(string) string {
 	labels, taken := map[string]string{}, map[string]int{}
-	short := func(r *view.Revision) string {
-		return strings.TrimSpace(strings.TrimPrefix(r.String(), r.Name))
-	}
 	all := map[string]*view.Revision{}
 	for _, r := range []*view.Revision{st.Current, st.Update} {
 		if r != nil {
@@ -161,7 +159,7 @@ func labeler(h *view.History, st *view.Status) func(string) string {
 		all[h.Revisions[i].Name] = &h.Revisions[i].Revision
 	}
 	for name, r := range all {
-		labels[name] = short(r)
+		labels[name] = r.ImageNames()
 		taken[labels[name]]++
 	}
 	return func(name string) string {
@@ -170,9 +168,9 @@ func labeler(h *view.History, st *view.Status) func(string) string {
 		case name == "":
 			return "unknown revision"
 		case label == "":
-			return name
+			return known.Short(name)
 		case taken[label] > 1:
-			return label + " (" + strings.TrimPrefix(name, st.Name+"-") + ")"
+			return label + " (" + strings.TrimPrefix(known.Short(name), st.Name+"-") + ")"
 		}
 		return label
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/unitedworkloads/united/cmd/kubectl-united/change"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/look"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
+	"github.com/unitedworkloads/united/controllers/united/known"
 )
 
 // Deed is a change of a UnitedDeployment for which there is a command.
@@ -49,6 +50,9 @@ func InView(ctx context.Context, read func(context.Context) (*v1alpha1.UnitedDep
 	if parent.Status.UpdateRevision == "" {
 		_, _, message := view.Headline(parent)
 		return nil, fmt.Errorf("%s has no update revision: %s", parent.Name, message)
+	}
+	if known.IsShort(revision, parent.Status.UpdateRevision) {
+		return nil, fmt.Errorf("%s is only the beginning of a name: give the whole one, %s", revision, parent.Status.UpdateRevision)
 	}
 	if revision != "" && revision != parent.Status.UpdateRevision {
 		return nil, fmt.Errorf("the update revision of %s is %s, and no longer %s: nothing was done", parent.Name, parent.Status.UpdateRevision, revision)

@@ -12,6 +12,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/change"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
@@ -36,7 +37,7 @@ func Approve(parent *v1alpha1.UnitedDeployment) (*Deed, error) {
 		return nil, fmt.Errorf("%s waits for no approval%s", parent.Name, phaseText(parent))
 	}
 	return &Deed{
-		What:       fmt.Sprintf("step %d of %s is approved", r.Step+1, parent.Status.UpdateRevision),
+		What:       fmt.Sprintf("step %d of %s is approved", r.Step+1, known.Short(parent.Status.UpdateRevision)),
 		Operations: []change.Operation{annotate(parent, v1alpha1.AnnotationApproved, r.ApprovalKey)},
 	}, nil
 }
@@ -127,7 +128,7 @@ func Partitions(parent *v1alpha1.UnitedDeployment, values []string, of func(pare
 		said = append(said, p.Text)
 	}
 	return &Deed{
-		What: strings.Join(said, "; ") + ", of " + parent.Status.UpdateRevision, Notes: idle(parent, partitions),
+		What: strings.Join(said, "; ") + ", of " + known.Short(parent.Status.UpdateRevision), Notes: idle(parent, partitions),
 		Operations: []change.Operation{{Op: "add", Path: manualPath, Value: change.Bound(parent, partitions)}},
 	}, nil
 }
@@ -142,7 +143,7 @@ func ReadPartitions(parent *v1alpha1.UnitedDeployment, values []string, of func(
 	}
 	for _, text := range values {
 		subset, value, _ := strings.Cut(text, "=")
-		if err := known(parent, subset); err != nil {
+		if err := hasSubset(parent, subset); err != nil {
 			return nil, err
 		}
 		if slices.ContainsFunc(partitions, func(p change.Partition) bool { return p.Subset == subset }) {
@@ -166,7 +167,7 @@ func idle(parent *v1alpha1.UnitedDeployment, partitions []change.Partition) (not
 		}
 	}
 	if len(done) > 0 {
-		notes = append(notes, fmt.Sprintf("all replicas of %s run %s already", strings.Join(done, ", "), parent.Status.UpdateRevision))
+		notes = append(notes, fmt.Sprintf("all replicas of %s run %s already", strings.Join(done, ", "), known.Short(parent.Status.UpdateRevision)))
 	}
 	if parent.Spec.Paused {
 		notes = append(notes, "it is paused, so nothing is released until you run: kubectl united resume "+parent.Name)
@@ -180,7 +181,7 @@ func Hold(parent *v1alpha1.UnitedDeployment, subsets []string) (*Deed, error) {
 		return nil, err
 	}
 	for _, subset := range subsets {
-		if err := known(parent, subset); err != nil {
+		if err := hasSubset(parent, subset); err != nil {
 			return nil, err
 		}
 	}
@@ -198,8 +199,8 @@ func isManual(parent *v1alpha1.UnitedDeployment) error {
 	return nil
 }
 
-// known returns an error if the spec does not have a subset.
-func known(parent *v1alpha1.UnitedDeployment, subset string) error {
+// hasSubset returns an error if the spec does not have a subset.
+func hasSubset(parent *v1alpha1.UnitedDeployment, subset string) error {
 	if names := SubsetNames(parent); !slices.Contains(names, subset) {
 		return fmt.Errorf("%s has no subset %s%s", parent.Name, subset, Suggestion(subset, names))
 	}
@@ -222,7 +223,7 @@ func GoBack(parent *v1alpha1.UnitedDeployment, revisions []*revision.Revision, t
 	if err != nil {
 		return nil, err
 	}
-	return Pods(parent, after, notes, fmt.Sprintf("goes back to %s (revision %d)", target.Name, target.Number))
+	return Pods(parent, after, notes, fmt.Sprintf("goes back to %s (revision %d)", known.Short(target.Name), target.Number))
 }
 
 // Pods changes the pods. Without operations, they are like that already.

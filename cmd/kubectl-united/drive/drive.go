@@ -25,6 +25,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/look"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
@@ -70,6 +71,21 @@ func (u *User) Revisions(ctx context.Context, parent *v1alpha1.UnitedDeployment)
 	return revisions, err
 }
 
+// Shown returns the revision with a number, a name, or the only one whose name begins so, as people see it. That is enough to read:
+// what acts takes the whole name (Chosen).
+func Shown(parent *v1alpha1.UnitedDeployment, revisions []*revision.Revision, asked string) (*revision.Revision, error) {
+	var begin []*revision.Revision
+	for _, r := range revisions {
+		if strings.HasPrefix(r.Name, asked) && len(asked) >= len(known.Short(r.Name)) {
+			begin = append(begin, r)
+		}
+	}
+	if len(begin) == 1 {
+		return begin[0], nil
+	}
+	return Chosen(parent, revisions, asked)
+}
+
 // Chosen returns the revision with a number or a name.
 func Chosen(parent *v1alpha1.UnitedDeployment, revisions []*revision.Revision, asked string) (*revision.Revision, error) {
 	number, err := strconv.ParseInt(asked, 10, 64)
@@ -78,6 +94,9 @@ func Chosen(parent *v1alpha1.UnitedDeployment, revisions []*revision.Revision, a
 	for _, r := range revisions {
 		if r.Name == asked || numbered && r.Number == number {
 			return r, nil
+		}
+		if known.IsShort(asked, r.Name) {
+			return nil, fmt.Errorf("%s is only the beginning of a name: give the whole one, %s, or the number %d", asked, r.Name, r.Number)
 		}
 		names = append(names, r.Name)
 		if numbered {
@@ -103,11 +122,11 @@ func Diff(parent *v1alpha1.UnitedDeployment, revisions []*revision.Revision, fro
 	if to == "" {
 		to = parent.Status.UpdateRevision
 	}
-	was, err := Chosen(parent, revisions, from)
+	was, err := Shown(parent, revisions, from)
 	if err != nil {
 		return nil, err
 	}
-	is, err := Chosen(parent, revisions, to)
+	is, err := Shown(parent, revisions, to)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
@@ -43,7 +44,18 @@ func TestChosen(t *testing.T) {
 		_, err := Chosen(parent, revisions, asked)
 		g.Expect(err).To(MatchError(want))
 	}
-	_, err := Chosen(parent, nil, "1")
+	name := "web-" + known.Digest([]byte("v3"))
+	revisions = append(revisions, &revision.Revision{Name: name, Number: 13})
+	for asked, shown := range map[string]string{known.Short(name): name, name[:20]: name, "13": name, "web-z4vb847424": "web-z4vb847424"} {
+		got, err := Shown(parent, revisions, asked)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(got.Name).To(Equal(shown))
+	}
+	_, err := Shown(parent, revisions, "web-")
+	g.Expect(err).To(HaveOccurred(), "too short")
+	_, err = Chosen(parent, revisions, known.Short(name))
+	g.Expect(err).To(MatchError(known.Short(name) + " is only the beginning of a name: give the whole one, " + name + ", or the number 13"))
+	_, err = Chosen(parent, nil, "1")
 	g.Expect(err).To(MatchError("web has no revisions yet"))
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
@@ -159,7 +160,7 @@ func Of(in *planner.Input, opts Options) (*Plan, error) {
 	}
 	p.Assumed = append(f.assumed(), assumedOfChecks(in)...)
 	if in.Rejected != nil {
-		p.Assumed = append(p.Assumed, in.Rejected.Name+" is rejected, so replicas go back to "+in.Update.Name+" until somebody retries it")
+		p.Assumed = append(p.Assumed, known.Short(in.Rejected.Name)+" is rejected, so replicas go back to "+known.Short(in.Update.Name)+" until somebody retries it")
 	}
 	finished, err := f.play()
 	if err != nil {

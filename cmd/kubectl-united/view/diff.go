@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/unitedworkloads/united/adapters/render"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
@@ -82,7 +83,7 @@ func (d *Diff) add(subset string, from, to any) error {
 		what = "subset " + subset
 	}
 	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
-		A: lines(was), B: lines(is), FromFile: d.From + " " + what, ToFile: d.To + " " + what, Context: 3,
+		A: lines(was), B: lines(is), FromFile: known.Short(d.From) + " " + what, ToFile: known.Short(d.To) + " " + what, Context: 3,
 	})
 	d.Parts = append(d.Parts, DiffPart{subset, text})
 	return err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters/all"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
@@ -128,8 +129,7 @@ func (s Style) PrintHistory(w io.Writer, h *History, now time.Time) {
 		if created, err := time.Parse(time.RFC3339, e.Created); err == nil {
 			age = duration.HumanDuration(now.Sub(created))
 		}
-		images := strings.TrimSpace(strings.TrimPrefix(e.String(), e.Name))
-		row := []cell{{fmt.Sprint(e.Number), ""}, {e.Name, bold}, {age, ""}, {strings.Join(e.Marks, ","), green}, {images, ""}}
+		row := []cell{{fmt.Sprint(e.Number), ""}, {known.Short(e.Name), bold}, {age, ""}, {strings.Join(e.Marks, ","), green}, {e.ImageNames(), ""}}
 		if causes {
 			row = append(row, cell{printable(e.ChangeCause), ""})
 		}

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
@@ -87,7 +88,7 @@ func (s Style) PrintOutcome(w io.Writer, name string, o *Outcome) {
 	}
 	switch {
 	case o.Rejected:
-		_, _ = fmt.Fprintf(w, "%s\n", s.paint(yellow, o.Revision+" was rejected when it failed, so it is not rolled out. To roll it out once more: "+s.Command("retry "+name)))
+		_, _ = fmt.Fprintf(w, "%s\n", s.paint(yellow, known.Short(o.Revision)+" was rejected when it failed, so it is not rolled out. To roll it out once more: "+s.Command("retry "+name)))
 	case o.Back && o.Coordinated:
 		_, _ = fmt.Fprintf(w, "This is the way back: no step or approval holds it.\n")
 	case o.Back:

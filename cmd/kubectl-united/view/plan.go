@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/unitedworkloads/united/cmd/kubectl-united/foresee"
+	"github.com/unitedworkloads/united/controllers/united/known"
 )
 
 // PrintPlan writes a plan.
@@ -74,7 +75,7 @@ func headOf(p *foresee.Plan) string {
 		return "is new: " + text
 	}
 	if p.Current != p.Update && p.Current != "" {
-		text += "  (" + p.Current + " -> " + p.Update + ")"
+		text += "  (" + known.Short(p.Current) + " -> " + known.Short(p.Update) + ")"
 	}
 	return text
 }

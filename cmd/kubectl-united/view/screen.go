@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/known"
 )
 
 // marks are how replicas are drawn, by state.
@@ -154,7 +155,7 @@ func facts(st *Status) [][]cell {
 		list = append(list, fact("Revision", st.Update.String(), ""))
 	}
 	if moves && st.BoundTo != "" && st.BoundTo != st.Update.Name {
-		list = append(list, fact("Partitions", "are for "+st.BoundTo+", so everything else is held", yellow))
+		list = append(list, fact("Partitions", "are for "+known.Short(st.BoundTo)+", so everything else is held", yellow))
 	}
 	r := st.Rollout
 	if r == nil || r.Phase == "" {
@@ -186,11 +187,16 @@ func facts(st *Status) [][]cell {
 
 // String returns the name of a revision with its images, without their registries.
 func (r *Revision) String() string {
+	return strings.TrimSpace(known.Short(r.Name) + "  " + r.ImageNames())
+}
+
+// ImageNames returns the images of a revision, without their registries.
+func (r *Revision) ImageNames() string {
 	var images []string
 	for _, image := range r.Images {
 		images = append(images, image[strings.LastIndex(image, "/")+1:])
 	}
-	return strings.TrimSpace(r.Name + "  " + strings.Join(images, ", "))
+	return strings.Join(images, ", ")
 }
 
 func replicasText(st *Status) string {
@@ -221,7 +227,7 @@ func labels(st *Status) map[string]string {
 	}
 	labels := map[string]string{"": "?"}
 	for name := range runs {
-		labels[name] = name[strings.LastIndex(name, "-")+1:]
+		labels[name] = known.Short(name)[strings.LastIndex(name, "-")+1:]
 	}
 	return labels
 }
@@ -317,7 +323,7 @@ func (s Style) waits(w io.Writer, st *Status) {
 func (r *Replica) runs() string {
 	switch {
 	case r.Revision != "" || r.State == Missing:
-		return r.Revision
+		return known.Short(r.Revision)
 	case len(r.Images) > 0:
 		return (&Revision{Images: r.Images}).String()
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/change"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 )
@@ -80,7 +81,7 @@ func (q *inquiry) undo() *remedy {
 	if err != nil {
 		return nil
 	}
-	return q.plugin("undo "+q.parent.Name, "goes back to "+target.Name, after)
+	return q.plugin("undo "+q.parent.Name, "goes back to "+known.Short(target.Name), after)
 }
 
 // outlook is what the planner would decide for a parent in the world as it is.

@@ -122,7 +122,7 @@ func (s *scene) why() *view.Why {
 
 var (
 	clockTime = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:]*Z`)
-	aHash     = regexp.MustCompile(`\b(web-)?[bcdfghjklmnpqrstvwxz2456789]{8,10}\b|\b[0-9a-f]{12}\b`)
+	aHash     = regexp.MustCompile(`\bweb-[0-9a-hjkmnp-tv-z]{10}\b|\b(web-)?[0-9a-hjkmnp-tv-z]{26}\b`)
 )
 
 // told returns the answer and the findings, one a line, with their commands. Times and hashes are omitted.

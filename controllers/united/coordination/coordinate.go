@@ -340,13 +340,13 @@ func (c *coordinator) changeReason(v *subsetState) string {
 	case v.Observed == nil || v.nextPartition == v.partition:
 		return ""
 	case v.nextPartition == Held:
-		return "all replicas are protected until the controller of the child workload has observed " + c.Update
+		return "all replicas are protected until the controller of the child workload has observed " + known.Short(c.Update)
 	case v.nextPartition > v.partition && v.currentReplicas < v.Desired:
 		return fmt.Sprintf("scaling from %d to %d releases %d", v.currentReplicas, v.Desired, max(0, v.Desired-v.nextPartition))
 	case v.nextPartition > v.partition:
 		return c.raiseReason(v)
 	case v.releasedNow == 0:
-		return "the replicas above it already run " + c.Update
+		return "the replicas above it already run " + known.Short(c.Update)
 	case c.rules.forced:
 		return fmt.Sprintf("releases %d by force", v.releasedNow)
 	default:

@@ -69,7 +69,10 @@ func Bound(m *v1alpha1.ManualUpdate, update string) string {
 	if m == nil || m.Revision == "" || update == "" || m.Revision == update {
 		return ""
 	}
-	return fmt.Sprintf("partitions are for %s, so %s is held", m.Revision, update)
+	if known.IsShort(m.Revision, update) {
+		return fmt.Sprintf("partitions are for %s, which is only the beginning of a name, so all is held: set manualUpdate.revision to %s", m.Revision, update)
+	}
+	return fmt.Sprintf("partitions are for %s, so %s is held", known.Short(m.Revision), known.Short(update))
 }
 
 // Scaled returns the partition with what scaling protects: scaling releases nothing. was is what was last asked for; nil if

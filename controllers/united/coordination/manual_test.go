@@ -6,6 +6,7 @@ package coordination_test
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/percent"
 )
 
@@ -173,5 +175,18 @@ func TestFreeze(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestBoundToTheBeginningOfAName: what people see of a name releases nothing, and the message has the whole one.
+func TestBoundToTheBeginningOfAName(t *testing.T) {
+	update := "web-" + known.Digest([]byte("v2"))
+	m := &v1alpha1.ManualUpdate{Revision: known.Short(update), Partitions: map[string]intstr.IntOrString{"a": intstr.FromInt32(0)}}
+	if bound := coordination.Bound(m, update); !strings.Contains(bound, "set manualUpdate.revision to "+update) {
+		t.Error(bound)
+	}
+	m.Revision = update
+	if bound := coordination.Bound(m, update); bound != "" {
+		t.Error(bound)
 	}
 }

@@ -3,12 +3,15 @@
 
 package coordination
 
-import "github.com/unitedworkloads/united/apis/apps/v1alpha1"
+import (
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/known"
+)
 
 // startRollout puts a new revision on record and stages it. It releases nothing.
 func (c *coordinator) startRollout() {
 	c.state = &v1alpha1.RolloutStatus{Revision: c.Update, StartTime: c.nowInSeconds(), Phase: v1alpha1.RolloutStaging}
-	c.state.Message = "staging " + c.Update + " in every subset; all replicas stay protected"
+	c.state.Message = "staging " + known.Short(c.Update) + " in every subset; all replicas stay protected"
 	for _, v := range c.states {
 		switch {
 		case v.Removed:
@@ -94,7 +97,7 @@ func (c *coordinator) stage(v *subsetState) {
 	switch {
 	case open && (!ready || broken && c.rules.forced) && !c.checkGates(allReleases, &release{subsetState: v, exempt: neverUp}).closed:
 		v.nextPartition = v.partition
-		v.waitReason = "getting " + c.Update + " at once, because it never came up on its earlier revision"
+		v.waitReason = "getting " + known.Short(c.Update) + " at once, because it never came up on its earlier revision"
 	case broken:
 		v.stuck = true
 		v.waitReason = "waiting to come up on " + v.revision + " before it gets another revision"
@@ -102,5 +105,5 @@ func (c *coordinator) stage(v *subsetState) {
 }
 
 func (c *coordinator) stagedFirst() string {
-	return "getting " + c.Update + " first; all its replicas stay protected"
+	return "getting " + known.Short(c.Update) + " first; all its replicas stay protected"
 }

@@ -40,7 +40,7 @@ func (in *Input) pauseReason() string {
 	case in.Unkept != nil:
 		return "the rollout is frozen: " + in.Unkept.Message
 	case in.stranded():
-		return "the rollout is frozen: " + in.Rejected.Name + " is rejected, and no revision is proven to go back to"
+		return "the rollout is frozen: " + known.Short(in.Rejected.Name) + " is rejected, and no revision is proven to go back to"
 	}
 	return ""
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
@@ -120,7 +121,7 @@ func memoryEvents(before, after *v1alpha1.SubsetStatus) []Event {
 		return []Event{{corev1.EventTypeWarning, v1alpha1.EventProtectionLost, "Restore", after.Name + ": " + after.Message, after.Workload}}
 	case was && !is && after.Phase != v1alpha1.PhaseStalled:
 		return []Event{{corev1.EventTypeNormal, v1alpha1.EventProtectionRestored, "Restore",
-			fmt.Sprintf("%s: protected replicas run %s again, and come back on it when they are replaced", after.Name, after.CurrentRevision), after.Workload}}
+			fmt.Sprintf("%s: protected replicas run %s again, and come back on it when they are replaced", after.Name, known.Short(after.CurrentRevision)), after.Workload}}
 	}
 	return nil
 }
@@ -128,26 +129,26 @@ func memoryEvents(before, after *v1alpha1.SubsetStatus) []Event {
 func revisionEvents(before, after *v1alpha1.UnitedDeploymentStatus, back bool) []Event {
 	var list []Event
 	if before.UpdateRevision != "" && after.UpdateRevision != before.UpdateRevision && goingTo(after) == after.UpdateRevision {
-		note := fmt.Sprintf("rolling out %s; the current revision is %s", after.UpdateRevision, after.CurrentRevision)
+		note := fmt.Sprintf("rolling out %s; the current revision is %s", known.Short(after.UpdateRevision), known.Short(after.CurrentRevision))
 		switch {
 		case !meta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionInitialized):
-			note = fmt.Sprintf("%s replaces %s, which never had a ready replica", after.UpdateRevision, before.UpdateRevision)
+			note = fmt.Sprintf("%s replaces %s, which never had a ready replica", known.Short(after.UpdateRevision), known.Short(before.UpdateRevision))
 		case after.UpdateRevision == after.CurrentRevision && !back:
-			note = "rolling out " + after.UpdateRevision + " again"
+			note = "rolling out " + known.Short(after.UpdateRevision) + " again"
 		case after.UpdateRevision == after.CurrentRevision:
-			note = fmt.Sprintf("going back to %s, the current revision", after.UpdateRevision)
+			note = fmt.Sprintf("going back to %s, the current revision", known.Short(after.UpdateRevision))
 		case back:
-			note = fmt.Sprintf("going back to %s, which all replicas ran before %s", after.UpdateRevision, after.CurrentRevision)
+			note = fmt.Sprintf("going back to %s, which all replicas ran before %s", known.Short(after.UpdateRevision), known.Short(after.CurrentRevision))
 		}
 		list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventRolloutStarted, "Rollout", note, ""})
 	}
 	if retriedRejected(before, after) {
 		list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventRolloutStarted, "Rollout",
-			fmt.Sprintf("rolling out %s once more, which was rejected; the current revision is %s", after.UpdateRevision, after.CurrentRevision), ""})
+			fmt.Sprintf("rolling out %s once more, which was rejected; the current revision is %s", known.Short(after.UpdateRevision), known.Short(after.CurrentRevision)), ""})
 	}
 	if before.CurrentRevision != "" && after.CurrentRevision != before.CurrentRevision && meta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionInitialized) {
 		list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventRolloutFinished, "Rollout",
-			fmt.Sprintf("all replicas run %s and are ready", after.CurrentRevision), ""})
+			fmt.Sprintf("all replicas run %s and are ready", known.Short(after.CurrentRevision)), ""})
 	}
 	return list
 }
@@ -162,15 +163,15 @@ func rolloutEvents(before, after *v1alpha1.RolloutStatus, back, paused bool) []E
 	var list []Event
 	if after.Forced && (!same || !before.Forced) {
 		list = append(list, Event{corev1.EventTypeWarning, v1alpha1.EventRolloutForced, "Rollout",
-			"the rollout to " + after.Revision + " is forced: it ignores unhealthy replicas and maxSkew", ""})
+			"the rollout to " + known.Short(after.Revision) + " is forced: it ignores unhealthy replicas and maxSkew", ""})
 	}
 	if after.Promoted && (!same || !before.Promoted) {
 		list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventRolloutPromoted, "Rollout",
-			"the rollout to " + after.Revision + " is promoted: its steps are passed", ""})
+			"the rollout to " + known.Short(after.Revision) + " is promoted: its steps are passed", ""})
 	}
 	if same && after.Retried != before.Retried {
 		list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventChecksRetried, "Rollout",
-			"the checks of the rollout to " + after.Revision + " are measured anew", ""})
+			"the checks of the rollout to " + known.Short(after.Revision) + " are measured anew", ""})
 	}
 	for _, c := range turnedChecks(before, after, met) {
 		if c.State == v1alpha1.CheckHasFailed {
@@ -210,7 +211,7 @@ func deletionEvents(after *v1alpha1.UnitedDeploymentStatus, p *planner.Plan, res
 		}
 		if o := results.Of(s.Name); len(o.DeletedUnreleased) > 0 {
 			list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventReplicaDeleted, "Restore",
-				fmt.Sprintf("%s: deleted %s, because it was updated without being released; it comes back on %s", s.Name, strings.Join(o.DeletedUnreleased, ", "), s.CurrentRevision), s.Workload})
+				fmt.Sprintf("%s: deleted %s, because it was updated without being released; it comes back on %s", s.Name, strings.Join(o.DeletedUnreleased, ", "), known.Short(s.CurrentRevision)), s.Workload})
 		}
 	}
 	return list

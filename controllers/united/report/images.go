@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
@@ -16,15 +17,15 @@ import (
 // image that differs from the current revision, without its registry, because people recognize that.
 func updateName(in *planner.Input, current string) string {
 	if current == in.Update.Name {
-		return current // the normal case when nothing is rolled out
+		return known.Short(current) // the normal case when nothing is rolled out
 	}
 	before := imagesOf(in, revision.ByName(in.Revisions, current))
 	for _, c := range imagesOf(in, in.Update) {
 		if len(before) > 0 && !slices.Contains(before, c) {
-			return in.Update.Name + " (" + c.Image[strings.LastIndex(c.Image, "/")+1:] + ")"
+			return known.Short(in.Update.Name) + " (" + c.Image[strings.LastIndex(c.Image, "/")+1:] + ")"
 		}
 	}
-	return in.Update.Name
+	return known.Short(in.Update.Name)
 }
 
 // imagesOf returns the images of all containers in a revision's templates; none if the revision is nil.

@@ -9,6 +9,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/adapters/statefulset"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
@@ -55,7 +56,7 @@ func TestUpdateName(t *testing.T) {
 			if tc.current != nil {
 				in.Revisions, current = append(in.Revisions, tc.current), tc.current.Name
 			}
-			if got, want := updateName(in, current), tc.update.Name+tc.want; got != want {
+			if got, want := updateName(in, current), known.Short(tc.update.Name)+tc.want; got != want {
 				t.Errorf("%q, want %q", got, want)
 			}
 		})

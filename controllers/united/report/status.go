@@ -16,6 +16,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/undone"
 	"github.com/unitedworkloads/united/controllers/united/world"
@@ -205,7 +206,7 @@ func phaseOf(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, observed
 	case t.counts.AvailableReplicas < s.Desired-s.Reserved:
 		return v1alpha1.PhaseUnavailable, waits
 	case t.notUpdated == 0 && in.Rejected != nil:
-		return v1alpha1.PhaseHeld, "on " + in.Update.Name + ", because " + in.Rejected.Name + " is rejected"
+		return v1alpha1.PhaseHeld, "on " + known.Short(in.Update.Name) + ", because " + known.Short(in.Rejected.Name) + " is rejected"
 	case t.notUpdated == 0:
 		return v1alpha1.PhaseComplete, ""
 	case in.Paused():
@@ -246,7 +247,7 @@ func heldElsewhere(in *planner.Input, s *planner.SubsetPlan, observed *adapters.
 		remedy = fmt.Sprintf("set manualUpdate.revision to %s and the partition to %d", in.Update.Name, lowest)
 	}
 	return fmt.Sprintf("; %d %s (%s) %s %s, which is neither %s nor %s: to update, %s; to get back %s, delete the pod",
-		len(names), replicasWord(int32(len(names))), shortenTo(names, ", ", "replicas"), runs, hash, in.Update.Name, s.ProtectedRevision, remedy, s.ProtectedRevision)
+		len(names), replicasWord(int32(len(names))), shortenTo(names, ", ", "replicas"), runs, hash, known.Short(in.Update.Name), known.Short(s.ProtectedRevision), remedy, known.Short(s.ProtectedRevision))
 }
 
 // whoChooses says, for kinds without ordinals, that a partition does not determine which replicas stay.
@@ -366,7 +367,7 @@ func waitsFor(in *planner.Input, observed *adapters.Observed, onUpdate bool) str
 		return "waiting for " + observed.DescribeMissing(observed.Meta.Name, missing)
 	}
 	if !in.Paused() && onUpdate && releasedPending(observed) {
-		return fmt.Sprintf("updating its replicas from number %d on to revision %s", observed.Partition, in.Update.Name)
+		return fmt.Sprintf("updating its replicas from number %d on to revision %s", observed.Partition, known.Short(in.Update.Name))
 	}
 	return ""
 }

@@ -20,7 +20,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -298,17 +297,6 @@ func earlierNameOf(parent string, raw []byte, collision int) string {
 
 func hashed(raw []byte, collision int) []byte {
 	return fmt.Appendf(raw[:len(raw):len(raw)], "/%d", collision)
-}
-
-// shownLetters is how much people see of the digest in a name.
-const shownLetters = 10
-
-// Short returns the name of a revision as people see it: whole, it fills half a line. It only reads; what acts takes the whole name.
-func Short(name string) string {
-	if i := strings.LastIndexByte(name, '-'); i >= 0 && len(name)-i-1 == known.DigestLength {
-		return name[:i+1+shownLetters]
-	}
-	return name
 }
 
 // MaxCollisions bounds the search for a free name. Two contents do not collide, but somebody may have taken the name.

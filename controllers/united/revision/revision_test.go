@@ -142,18 +142,6 @@ func TestAStoredRevisionKeepsItsName(t *testing.T) {
 	}
 }
 
-func TestShort(t *testing.T) {
-	name := revision.New(parent(), ownerOf(parent()), content("a:1", nil), 1, 0).Name
-	for name, want := range map[string]string{
-		name: name[:len("web-")+10], "web-5c698fdz74": "web-5c698fdz74", "v2": "v2", "": "", "a-b": "a-b",
-		"a-" + strings.Repeat("x", 27): "a-" + strings.Repeat("x", 27),
-	} {
-		if got := revision.Short(name); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
-		}
-	}
-}
-
 func TestParseReadsWhatNewWrites(t *testing.T) {
 	c := revision.Content{
 		Template: object{
