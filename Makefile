@@ -118,15 +118,19 @@ $(OLDEST_LINKS):
 	@mkdir -p $(@D) && ln -sf ../$(@F) $@
 
 # The manager and the chart of an earlier version, which TestUpgradeUnderWay upgrades and rolls back to: from before the
-# first release, a commit; then, the last release. A clone may lack it.
+# first release, a commit; then, the last release. A clone may lack it. TestUpgradeKeepsNames needs one that gives shorter names to
+# revisions.
 EARLIER := c1f40a8fa02c2984e596fd2d6a52e2ff0f307953
+EARLIER_NAMES := 5214b70786577d60884db101c90aa1797545aada
 EARLIER_DIR := $(BIN)/earlier/$(EARLIER)
 $(EARLIER_DIR)/united-manager:
-	@rm -rf $(BIN)/earlier && mkdir -p $(@D)
+	@rm -rf $(@D) && mkdir -p $(@D)
 	@set -e; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; git archive $(EARLIER) | tar -x -C "$$tmp"; \
 	cp -r "$$tmp/charts/united" $(@D)/chart; cd "$$tmp" && CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o $@ ./cmd/manager
 
-.PHONY: earlier
+.PHONY: earlier earlier-names
+earlier-names:
+	@$(MAKE) --no-print-directory earlier EARLIER=$(EARLIER_NAMES)
 earlier:
 	@if git cat-file -e '$(EARLIER)^{commit}' 2>/dev/null; then $(MAKE) --no-print-directory $(EARLIER_DIR)/united-manager && echo $(EARLIER_DIR); \
 	else echo 'this clone does not have $(EARLIER): git fetch --unshallow' >&2; fi
@@ -293,7 +297,8 @@ nicely = renice -n 19 $$$$ >/dev/null 2>&1
 skipped-tests: ## Say which tests do not run here, and why
 	@test "$$(uname)" = Linux || echo 'skipped (TestImage): this is not Linux: the image is neither built nor run'
 	@test "$$(id -u)" = 0 || echo 'skipped (a part of TestImage): not run as root: the image is not run under chroot'
-	@git cat-file -e '$(EARLIER)^{commit}' 2>/dev/null || echo 'skipped (TestUpgradeUnderWay): git does not find commit $(EARLIER) here: git fetch --unshallow'
+	@for commit in $(EARLIER) $(EARLIER_NAMES); do git cat-file -e "$$commit^{commit}" 2>/dev/null || \
+		echo "skipped (TestUpgradeUnderWay, TestUpgradeKeepsNames): git does not find commit $$commit here: git fetch --unshallow"; done
 
 .PHONY: test test-part-core test-part-unit test-unit
 test: build control-plane $(BIN)/helm ## Run the tests that a change needs: unit, property, small walks, and on the real control plane the API, the chart and the main job

@@ -39,10 +39,10 @@ func TestUpgradeUnderWay(t *testing.T) {
 	if earlier == "" {
 		t.Skip("this clone does not have the commit of the earlier version: git fetch --unshallow")
 	}
-	u := &upgraded{Env: e, before: map[string]map[string]PodState{}}
+	u := &upgraded{Env: e, system: "upgrade-system", work: "upgrade", before: map[string]map[string]PodState{}}
 	old := version{chart: filepath.Join(earlier, "chart"), program: filepath.Join(earlier, "united-manager")}
-	e.Namespace(upgradeNamespace, nil)
-	e.Namespace(upgradeWork, nil)
+	e.Namespace(u.system, nil)
+	e.Namespace(u.work, nil)
 
 	e.Step("rollouts of the earlier version", func() {
 		u.helm("install", "united", old.chart)
@@ -73,16 +73,11 @@ func TestUpgradeUnderWay(t *testing.T) {
 	e.Step("everything goes on", u.end)
 	e.Step("remove", func() {
 		u.helm("upgrade", "united", e.Chart("united"), "--set=crds.keep=false")
-		e.Helm("uninstall", "united", "--namespace="+upgradeNamespace)
+		e.Helm("uninstall", "united", "--namespace="+u.system)
 		e.Expect(u.manager.Kill()).To(Succeed())
 		e.Eventually(func() error { return e.Get(e.Ctx, types.NamespacedName{Name: CRDName}, CRD()) }).ShouldNot(Succeed())
 	})
 }
-
-const (
-	upgradeNamespace = "upgrade-system"
-	upgradeWork      = "upgrade"
-)
 
 // version is a build of the manager with its chart. The zero value is this one.
 type version struct{ chart, program string }
@@ -90,8 +85,10 @@ type version struct{ chart, program string }
 // upgraded is a release that is upgraded, with its UnitedDeployments.
 type upgraded struct {
 	*Env
-	manager *install.Manager
-	starts  int
+	// system is the namespace of the release, and work that of the UnitedDeployments.
+	system, work string
+	manager      *install.Manager
+	starts       int
 	// handover is when the last manager had stopped; earlier: the present one is of the earlier version.
 	handover time.Time
 	earlier  bool
@@ -105,7 +102,7 @@ type upgraded struct {
 
 func (u *upgraded) helm(verb string, args ...string) {
 	u.T.Helper()
-	args = append([]string{verb}, append(args, "--namespace="+upgradeNamespace, "--wait", "--timeout=3m")...)
+	args = append([]string{verb}, append(args, "--namespace="+u.system, "--wait", "--timeout=3m")...)
 	if verb != "rollback" {
 		args = append(args, "--set=leaderElection.leaseDuration=15s,leaderElection.renewDeadline=13s,leaderElection.retryPeriod=500ms")
 	}
@@ -130,7 +127,7 @@ func (u *upgraded) fieldOf(v version) {
 		return u.get("gated").Spec.UpdateStrategy.RollingUpdate.MaxUnavailablePerSubset
 	}
 	if u.used == 0 {
-		u.Expect(Patch(u.Ctx, upgradeWork, "gated", `{"spec":{"updateStrategy":{"rollingUpdate":{"maxUnavailablePerSubset":1}}}}`)).To(Succeed())
+		u.Expect(Patch(u.Ctx, u.work, "gated", `{"spec":{"updateStrategy":{"rollingUpdate":{"maxUnavailablePerSubset":1}}}}`)).To(Succeed())
 		u.Expect(field()).To(HaveValue(Equal(intstr.FromInt32(1))), "positive control")
 		u.phase("gated", v1alpha1.RolloutAwaitingApproval)
 		u.used = u.get("gated").Generation
@@ -139,20 +136,20 @@ func (u *upgraded) fieldOf(v version) {
 	u.Expect(field()).To(BeNil())
 	u.Expect(u.get("gated").Generation).To(Equal(u.used))
 	if v != (version{}) {
-		u.Expect(Patch(u.Ctx, upgradeWork, "gated", `{"metadata":{"annotations":{"example.com/written":"by the earlier version"}}}`)).To(Succeed())
+		u.Expect(Patch(u.Ctx, u.work, "gated", `{"metadata":{"annotations":{"example.com/written":"by the earlier version"}}}`)).To(Succeed())
 	}
 	u.phase("gated", v1alpha1.RolloutAwaitingApproval)
-	u.Expect(Moved(u.before["gated"], u.Pods(upgradeWork, "gated"))).To(BeEmpty())
+	u.Expect(Moved(u.before["gated"], u.Pods(u.work, "gated"))).To(BeEmpty())
 }
 
 // takeOver starts a manager as the release says, and stops the one before.
 func (u *upgraded) takeOver(v version) {
 	u.T.Helper()
-	d, err := install.FromChart(u.Ctx, Shared.Cluster, upgradeNamespace, "united-manager")
+	d, err := install.FromChart(u.Ctx, Shared.Cluster, u.system, "united-manager")
 	u.Expect(err).NotTo(HaveOccurred())
 	d.Program = v.program
 	u.starts++
-	next, err := d.Launch(u.Ctx, Shared.Cluster, fmt.Sprintf("upgrade-%d", u.starts))
+	next, err := d.Launch(u.Ctx, Shared.Cluster, fmt.Sprintf("%s-%d", u.work, u.starts))
 	u.Expect(err).NotTo(HaveOccurred())
 	u.CleanUp(next)
 	if u.manager != nil {
@@ -166,14 +163,14 @@ func (u *upgraded) takeOver(v version) {
 func (u *upgraded) get(name string) *v1alpha1.UnitedDeployment {
 	u.T.Helper()
 	d := &v1alpha1.UnitedDeployment{}
-	u.Expect(u.Get(u.Ctx, types.NamespacedName{Namespace: upgradeWork, Name: name}, d)).To(Succeed())
+	u.Expect(u.Get(u.Ctx, types.NamespacedName{Namespace: u.work, Name: name}, d)).To(Succeed())
 	return d
 }
 
 // create creates a UnitedDeployment with a coordinated rollout over two subsets.
 func (u *upgraded) create(name string, replicas int32, strategy v1alpha1.RollingUpdate) {
 	u.T.Helper()
-	d, err := fixtures.New(name, fixtures.Namespace(upgradeWork), fixtures.Replicas(replicas), fixtures.Policy(appsv1.ParallelPodManagement),
+	d, err := fixtures.New(name, fixtures.Namespace(u.work), fixtures.Replicas(replicas), fixtures.Policy(appsv1.ParallelPodManagement),
 		fixtures.OnAnyNode("zone-a", ""), fixtures.OnAnyNode("zone-b", "")).Object()
 	u.Expect(err).NotTo(HaveOccurred())
 	d.Spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdateStrategy, RollingUpdate: &strategy}
@@ -184,29 +181,29 @@ func (u *upgraded) create(name string, replicas int32, strategy v1alpha1.Rolling
 // moves.
 func (u *upgraded) begin() {
 	u.T.Helper()
-	u.Expect(u.Create(u.Ctx, NewParent(upgradeWork, "held", "v1", 4))).To(Succeed())
-	u.Expect(u.Create(u.Ctx, NewParent(upgradeWork, "done", "v1", 4))).To(Succeed())
+	u.Expect(u.Create(u.Ctx, NewParent(u.work, "held", "v1", 4))).To(Succeed())
+	u.Expect(u.Create(u.Ctx, NewParent(u.work, "done", "v1", 4))).To(Succeed())
 	u.create("gated", 4, v1alpha1.RollingUpdate{Steps: []v1alpha1.RolloutStep{
 		{Subsets: []string{"zone-a"}, Partition: ptr.To(intstr.FromString("0%")), Pause: &v1alpha1.RolloutPause{}},
 	}})
 	u.create("failed", 4, v1alpha1.RollingUpdate{})
 	u.create("moving", 6, v1alpha1.RollingUpdate{})
 	for name, tag := range map[string]string{"held": "v2", "done": "v2", "gated": "v2", "failed": "broken-v2"} {
-		u.Settle(upgradeWork, name, 4)
-		u.Expect(SetImage(u.Ctx, upgradeWork, name, tag)).To(Succeed())
+		u.Settle(u.work, name, 4)
+		u.Expect(SetImage(u.Ctx, u.work, name, tag)).To(Succeed())
 	}
-	u.Expect(Patch(u.Ctx, upgradeWork, "held", `{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-a":0}}}}}`)).To(Succeed())
-	u.Expect(Patch(u.Ctx, upgradeWork, "done", `{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-a":0,"zone-b":0}}}}}`)).To(Succeed())
-	u.Settle(upgradeWork, "held", 4)
-	u.Settle(upgradeWork, "done", 4)
+	u.Expect(Patch(u.Ctx, u.work, "held", `{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-a":0}}}}}`)).To(Succeed())
+	u.Expect(Patch(u.Ctx, u.work, "done", `{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-a":0,"zone-b":0}}}}}`)).To(Succeed())
+	u.Settle(u.work, "held", 4)
+	u.Settle(u.work, "done", 4)
 	u.phase("gated", v1alpha1.RolloutAwaitingApproval)
 	u.phase("failed", v1alpha1.RolloutFailed)
 	for _, name := range []string{"held", "done", "gated", "failed"} {
-		u.before[name] = u.Pods(upgradeWork, name)
+		u.before[name] = u.Pods(u.work, name)
 	}
-	u.Settle(upgradeWork, "moving", 6)
+	u.Settle(u.work, "moving", 6)
 	u.began = auditMark(u.Env)
-	u.Expect(SetImage(u.Ctx, upgradeWork, "moving", "quiet-v2")).To(Succeed())
+	u.Expect(SetImage(u.Ctx, u.work, "moving", "quiet-v2")).To(Succeed())
 	u.inFlight(0)
 }
 
@@ -215,7 +212,7 @@ func (u *upgraded) inFlight(ready int32) (name string) {
 	u.T.Helper()
 	u.Eventually(func(g Gomega) {
 		list := &corev1.PodList{}
-		g.Expect(u.List(u.Ctx, list, client.InNamespace(upgradeWork), client.MatchingLabels{v1alpha1.LabelName: "moving"})).To(Succeed())
+		g.Expect(u.List(u.Ctx, list, client.InNamespace(u.work), client.MatchingLabels{v1alpha1.LabelName: "moving"})).To(Succeed())
 		var starting []string
 		for _, p := range list.Items {
 			if strings.HasSuffix(p.Spec.Containers[0].Image, ":quiet-v2") && p.Status.Phase == corev1.PodRunning && !isReady(&p) {
@@ -238,7 +235,7 @@ func isReady(p *corev1.Pod) bool {
 // advances lets the n-th replica of what moves become ready: the manager of the moment has to release the next one.
 func (u *upgraded) advances(n int32) {
 	u.T.Helper()
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: upgradeWork, Name: u.inFlight(n - 1)}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: u.work, Name: u.inFlight(n - 1)}}
 	u.Expect(u.Client.Status().Patch(u.Ctx, p, client.RawPatch(types.StrategicMergePatchType,
 		fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":%q}]}}`, time.Now().UTC().Format(time.RFC3339))))).To(Succeed())
 	if n < 6 {
@@ -268,7 +265,7 @@ func (u *upgraded) rests(since int64) {
 		g.Consistently(func() []cluster.Event { return u.resting(last) }, 2*time.Second).Should(BeEmpty())
 	}).Should(Succeed())
 	for name, before := range u.before {
-		u.Expect(Moved(before, u.Pods(upgradeWork, name))).To(BeEmpty(), name)
+		u.Expect(Moved(before, u.Pods(u.work, name))).To(BeEmpty(), name)
 	}
 	wrote := map[string][]cluster.Event{}
 	for _, w := range u.resting(since) {
@@ -321,9 +318,9 @@ func (u *upgraded) resting(since int64) []cluster.Event {
 // writes returns the writes of the managers to objects of United.
 func (u *upgraded) writes(since int64) []cluster.Event {
 	u.T.Helper()
-	manager := cluster.ByServiceAccount(upgradeNamespace, install.ServiceAccount)
+	manager := cluster.ByServiceAccount(u.system, install.ServiceAccount)
 	writes, err := Shared.Cluster.Writes(u.Ctx, since, func(w cluster.Event) bool {
-		return manager(w) && w.Namespace == upgradeWork && w.Resource != "events"
+		return manager(w) && w.Namespace == u.work && w.Resource != "events"
 	})
 	u.Expect(err).NotTo(HaveOccurred())
 	return writes
@@ -339,23 +336,23 @@ func auditMark(e *Env) int64 {
 // end lets everything go on, and counts the restarts.
 func (u *upgraded) end() {
 	u.T.Helper()
-	u.Expect(Patch(u.Ctx, upgradeWork, "gated", `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationApproved, u.get("gated").Status.Rollout.ApprovalKey)).To(Succeed())
-	u.Expect(Patch(u.Ctx, upgradeWork, "held", `{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-b":1}}}}}`)).To(Succeed())
-	u.Expect(SetImage(u.Ctx, upgradeWork, "failed", "v3")).To(Succeed())
+	u.Expect(Patch(u.Ctx, u.work, "gated", `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationApproved, u.get("gated").Status.Rollout.ApprovalKey)).To(Succeed())
+	u.Expect(Patch(u.Ctx, u.work, "held", `{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-b":1}}}}}`)).To(Succeed())
+	u.Expect(SetImage(u.Ctx, u.work, "failed", "v3")).To(Succeed())
 	for n := range int32(3) {
 		u.advances(n + 4)
 	}
 	for _, name := range []string{"gated", "failed", "moving"} {
 		u.phase(name, v1alpha1.RolloutDone)
 	}
-	u.Settle(upgradeWork, "held", 4)
+	u.Settle(u.work, "held", 4)
 	u.Expect(u.resting(u.began)).NotTo(BeEmpty(), "positive control")
-	u.Expect(Moved(u.before["held"], u.Pods(upgradeWork, "held"))).To(Equal([]string{"held-zone-b-1"}))
-	u.Expect(Moved(u.before["gated"], u.Pods(upgradeWork, "gated"))).To(Equal([]string{"gated-zone-b-0", "gated-zone-b-1"}))
-	u.Expect(Moved(u.before["done"], u.Pods(upgradeWork, "done"))).To(BeEmpty())
+	u.Expect(Moved(u.before["held"], u.Pods(u.work, "held"))).To(Equal([]string{"held-zone-b-1"}))
+	u.Expect(Moved(u.before["gated"], u.Pods(u.work, "gated"))).To(Equal([]string{"gated-zone-b-0", "gated-zone-b-1"}))
+	u.Expect(Moved(u.before["done"], u.Pods(u.work, "done"))).To(BeEmpty())
 
 	deleted, err := Shared.Cluster.Writes(u.Ctx, u.began, func(w cluster.Event) bool {
-		return w.Namespace == upgradeWork && w.Resource == "pods" && w.Verb == "delete" && w.Code < 300 && strings.HasPrefix(w.Name, "moving-")
+		return w.Namespace == u.work && w.Resource == "pods" && w.Verb == "delete" && w.Code < 300 && strings.HasPrefix(w.Name, "moving-")
 	})
 	u.Expect(err).NotTo(HaveOccurred())
 	times := map[string]int{}
