@@ -68,7 +68,7 @@ K8S_BINARIES := kube-apiserver kube-controller-manager kube-scheduler kubectl
 CONTROL_PLANE := $(addprefix $(BIN)/,$(K8S_BINARIES) etcd kwok)
 # The managers of the kinds of children that are not Kubernetes' own, and the controller of Argo Rollouts, with their CRDs.
 KIND_MANAGERS := $(addprefix $(BIN)/,kruise-manager kruise/webhooks.yaml lws-manager lws/webhooks.yaml argo-rollouts argo-rollouts-crd/done)
-$(foreach m,$(K8S_MODULES) etcd kwok kruise lws helm helm-unittest controller-gen crd-ref-docs golangci-lint govulncheck krew prometheus prometheus-operator argo-rollouts,$(eval $(call stamp-rule,$(m))))
+$(foreach m,$(K8S_MODULES) etcd kwok kruise lws helm helm-unittest controller-gen crd-ref-docs golangci-lint govulncheck krew prometheus prometheus-operator argo-rollouts cyclonedx-gomod cosign,$(eval $(call stamp-rule,$(m))))
 $(foreach b,$(K8S_BINARIES),$(eval $(call tool-rule,controlplane,$(b),k8s.io/kubernetes/cmd/$(b))))
 $(eval $(call tool-rule,etcd,etcd,go.etcd.io/etcd/server/v3))
 $(eval $(call tool-rule,kwok,kwok,sigs.k8s.io/kwok/cmd/kwok))
@@ -81,6 +81,8 @@ $(eval $(call tool-rule,controller-gen,controller-gen,sigs.k8s.io/controller-too
 $(eval $(call tool-rule,crd-ref-docs,crd-ref-docs,github.com/elastic/crd-ref-docs))
 $(eval $(call tool-rule,golangci-lint,golangci-lint,sigs.k8s.io/kube-api-linter/cmd/golangci-lint-kube-api-linter))
 $(eval $(call tool-rule,govulncheck,govulncheck,golang.org/x/vuln/cmd/govulncheck))
+$(eval $(call tool-rule,cyclonedx-gomod,cyclonedx-gomod,github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod))
+$(eval $(call tool-rule,cosign,cosign,github.com/sigstore/cosign/v3/cmd/cosign))
 $(eval $(call tool-rule,krew,validate-krew-manifest,sigs.k8s.io/krew/cmd/validate-krew-manifest))
 $(eval $(call tool-rule,prometheus,promtool,github.com/prometheus/prometheus/cmd/promtool))
 $(eval $(call tool-rule,prometheus,prometheus,github.com/prometheus/prometheus/cmd/prometheus))
@@ -207,15 +209,51 @@ plugin-archives:
 	done
 	@mkdir -p '$(DIST)/krew' && VERSION='$(VERSION)' DIST='$(DIST)' hack/krew.sh > '$(DIST)/krew/united.yaml'
 
+# The SBOM of the program in each archive of the plugin, and in the image for each platform, of what Go has written into it.
+# Trap: the platform in the names of the modules is that of the environment.
+.PHONY: sboms
+sboms: $(BIN)/cyclonedx-gomod $(IMAGE_TOOL)
+	@rm -f '$(DIST)'/*.cdx.json
+	@set -e; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
+	sbom() { GOOS=$${1%/*} GOARCH=$${1#*/} $(BIN)/cyclonedx-gomod bin -json -std -noserial -notimestamp -version 'v$(VERSION)' \
+		-output "$(DIST)/$$3-$(VERSION)-$${1//\//-}.cdx.json" "$$2"; }; \
+	for platform in $(PLATFORMS); do \
+		$(IMAGE_TOOL) unpack -layout '$(IMAGE_DIR)' -platform "$$platform" "$$tmp/$$platform"; \
+		sbom "$$platform" "$$tmp/$$platform/united-manager" united-manager; \
+	done; \
+	for platform in $(PLUGIN_PLATFORMS); do \
+		tar -C "$$tmp" -xzf '$(DIST)/kubectl-united-$(VERSION)-'"$${platform//\//-}.tar.gz"; program=kubectl-united; [[ $$platform != windows/* ]] || program+=.exe; \
+		sbom "$$platform" "$$tmp/$$program" kubectl-united; \
+	done
+
 RELEASE_CHART = $(DIST)/united-$(VERSION).tgz
-release: image $(BIN)/helm ## Put chart, CRDs, manifests, image, plugin and checksums into dist/, with the version of the tag
-	@mkdir -p '$(DIST)' && rm -f '$(DIST)'/*.tgz '$(DIST)'/*.yaml '$(DIST)'/*.tar '$(DIST)/checksums.txt'
+release: image $(BIN)/helm ## Put chart, CRDs, manifests, image, plugin, SBOMs and checksums into dist/, with the version of the tag
+	@mkdir -p '$(DIST)' && rm -f '$(DIST)'/*.tgz '$(DIST)'/*.yaml '$(DIST)'/*.tar '$(DIST)'/checksums.* '$(DIST)/image.txt'
 	@$(MAKE) --no-print-directory plugin-archives
 	@$(BIN)/helm package charts/united --version '$(VERSION)' --app-version 'v$(VERSION)' --destination '$(DIST)' >/dev/null
 	@for file in config/crd/*.yaml; do echo ---; cat "$$file"; done > '$(DIST)/crds.yaml'
 	@{ cat config/rbac/00_namespace.yaml; $(BIN)/helm template united '$(RELEASE_CHART)' --namespace united-system; } > '$(DIST)/install.yaml'
 	@$(IMAGE_TOOL) archive -layout '$(IMAGE_DIR)' '$(DIST)/united-manager-$(VERSION).tar'
-	@cd '$(DIST)' && sha256sum *.tgz *.tar.gz *.yaml *.tar > checksums.txt && cat checksums.txt
+	@$(MAKE) --no-print-directory sboms
+	@cd '$(DIST)' && sha256sum *.tgz *.tar.gz *.yaml *.tar *.cdx.json > checksums.txt && cat checksums.txt
+
+# It takes the files of `make release` as they are, pushes the image, and signs: the checksums, and the image, with its SBOMs. Without
+# COSIGN_FLAGS, cosign signs as the workflow that runs it, and its log is public. --k8s-keychain also takes GITHUB_TOKEN for ghcr.io, as
+# the image tool does.
+COSIGN ?= $(BIN)/cosign
+COSIGN_FLAGS ?=
+SIGN_IMAGE = --yes --k8s-keychain $(COSIGN_FLAGS)
+.PHONY: publish
+publish: $(IMAGE_TOOL) $(COSIGN) ## Push the image that make release has put into dist/ to IMAGE, and sign it and the checksums
+	@test -n '$(IMAGE)' || { echo 'say where to: make publish IMAGE=registry.example/united-manager:v1' >&2; exit 1; }
+	@cd '$(DIST)' && sha256sum --quiet --check checksums.txt
+	@tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; $(IMAGE_TOOL) archive -layout '$(IMAGE_DIR)' "$$tmp/image" && cmp "$$tmp/image" '$(DIST)'/united-manager-*.tar
+	@set -eo pipefail; cd '$(DIST)'; shopt -s failglob; sboms=(united-manager-*.cdx.json); \
+	image=$$($(IMAGE_TOOL) push -layout '$(IMAGE_DIR)' '$(IMAGE)'); \
+	$(COSIGN) sign-blob --yes $(COSIGN_FLAGS) --bundle checksums.sigstore.json checksums.txt; \
+	$(COSIGN) sign $(SIGN_IMAGE) --recursive "$$image"; \
+	for sbom in "$${sboms[@]}"; do $(COSIGN) attest $(SIGN_IMAGE) --type cyclonedx --predicate "$$sbom" "$$image"; done; \
+	echo "$${image#*@sha256:}  $${image%@*}" > image.txt; echo "$$image"
 
 GENERATED := ':(glob)apis/**/zz_generated.*.go' config/crd config/rbac/role.yaml charts/united/generated ':(glob)charts/*/README.md' docs/api.md docs/cli.md config/argocd
 
@@ -250,19 +288,22 @@ verify: generate ## Fail when generated files, go.mod or the format are not up t
 		test -z "$$bad" || { echo "not formatted (make fmt): $$bad" >&2; exit 1; }
 
 .PHONY: lint
-lint: $(BIN)/golangci-lint $(BIN)/helm vulnerabilities ## Run the linters, and govulncheck where its database can be reached
+lint: $(BIN)/golangci-lint $(BIN)/helm vulnerabilities ## Run the linters, and govulncheck where its database can be reached (GOVULNDB_REQUIRED=1: or fail)
 	$(BIN)/golangci-lint run ./...
 	cd hack/image && $(BIN)/golangci-lint run ./...
 	$(BIN)/helm lint --strict --quiet $(CHARTS)
 
 # With -version govulncheck tells when its database was updated, if it can reach it. That it cannot is no fault of the
-# code; whatever goes wrong after that fails. Not every system has timeout.
+# code, but no reason to release it; whatever goes wrong after that fails. Not every system has timeout.
 GOVULNDB ?= https://vuln.go.dev
+GOVULNDB_REQUIRED ?=
 .PHONY: vulnerabilities
 vulnerabilities: $(BIN)/govulncheck
 	@limit=; if type -p timeout >/dev/null; then limit='timeout 20'; fi; \
 	if grep -q '^DB updated: ' <<<"$$($$limit $(BIN)/govulncheck -db '$(GOVULNDB)' -version 2>&1)"; then \
 		$(BIN)/govulncheck -db '$(GOVULNDB)' ./...; \
+	elif [[ -n '$(GOVULNDB_REQUIRED)' ]]; then \
+		echo 'govulncheck: the vulnerability database cannot be reached: $(GOVULNDB)' >&2; exit 1; \
 	else \
 		echo 'govulncheck: the vulnerability database cannot be reached, skipped: $(GOVULNDB)'; \
 	fi
@@ -313,7 +354,7 @@ test-part-unit:
 test-unit: ## Run the tests that need no control plane, as make test does
 	@$(call run-tests,-short -timeout 20m $(NO_PLANE))
 
-FULL_TOOLS := build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) $(IMAGE_TOOL) $(BIN)/validate-krew-manifest $(BIN)/promtool $(BIN)/prometheus $(OPERATOR_CRDS)
+FULL_TOOLS := build control-plane control-plane-oldest kind-managers $(CHART_TOOLS) $(IMAGE_TOOL) $(BIN)/cyclonedx-gomod $(BIN)/validate-krew-manifest $(BIN)/promtool $(BIN)/prometheus $(OPERATOR_CRDS)
 .PHONY: test-full test-part-full test-part-walks test-faults test-hostile test-kinds test-browser chromium test-chart test-charts test-alerts test-walks
 test-full: $(FULL_TOOLS) chromium ## Run the tests that make test leaves out: faults, hostile clients, all kinds, the page in Chromium, the chart, whole walks
 	@$(call in-parts,test-part-full test-part-walks)

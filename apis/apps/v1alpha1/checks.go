@@ -170,7 +170,8 @@ type JobCheck struct {
 
 // AnalysisCheck is an AnalysisRun of Argo Rollouts that must be successful. One is created for each
 // step when the step is reached, and for each time that the check is retried. The operator of United
-// allows it with the value checks.analysis of the Helm chart.
+// allows it with the value checks.analysis of the Helm chart, and names each ClusterAnalysisTemplate
+// in checks.clusterAnalysisTemplates.
 type AnalysisCheck struct {
 	// templateName is the name of an AnalysisTemplate in the namespace of the UnitedDeployment, or of
 	// a ClusterAnalysisTemplate.

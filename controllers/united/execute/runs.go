@@ -115,7 +115,7 @@ func (e *Executor) buildRun(ctx context.Context, parent *v1alpha1.UnitedDeployme
 	case apierrors.IsNotFound(err):
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s %s does not exist", template.GetKind(), template.GetName()))
 	case undone.LacksRight(err):
-		return nil, apierrors.NewBadRequest(runs.NotPermitted(template.GroupVersionKind()))
+		return nil, apierrors.NewBadRequest(runs.TemplateNotPermitted(template))
 	case err != nil:
 		return nil, fmt.Errorf("read %s %s: %w", template.GetKind(), template.GetName(), err)
 	}

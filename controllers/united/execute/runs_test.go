@@ -5,10 +5,13 @@ package execute
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -82,6 +85,42 @@ func TestStartRunsConfirmsThePause(t *testing.T) {
 			}
 			if created := len(jobs.Items) > 0; created == paused || (again > 0) != paused {
 				t.Errorf("%d Jobs, and again after %s", len(jobs.Items), again)
+			}
+		})
+	}
+}
+
+// TestATemplateThatMayNotBeUsed: a ClusterAnalysisTemplate needs its own line in the values of the chart, and the message has it.
+func TestATemplateThatMayNotBeUsed(t *testing.T) {
+	for name, c := range map[string]struct {
+		check  v1alpha1.AnalysisCheck
+		scope  string
+		stalls string
+	}{
+		"of the cluster": {
+			v1alpha1.AnalysisCheck{TemplateName: "success-rate", ClusterScope: ptr.To(true)}, "at the cluster scope",
+			"United is not permitted to use ClusterAnalysisTemplate success-rate: add success-rate to checks.clusterAnalysisTemplates in the values of its Helm chart",
+		},
+		"of the namespace": {
+			v1alpha1.AnalysisCheck{TemplateName: "success-rate"}, `in the namespace "shop"`,
+			"United is not permitted to use AnalysisTemplates: set checks.analysis: true in the values of its Helm chart",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithInterceptorFuncs(interceptor.Funcs{
+				Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+					resource := schema.GroupResource{Group: "argoproj.io", Resource: strings.ToLower(o.GetObjectKind().GroupVersionKind().Kind) + "s"}
+					return apierrors.NewForbidden(resource, key.Name, fmt.Errorf(`User "united" cannot get resource %q in API group "argoproj.io" %s`, resource.Resource, c.scope))
+				},
+			}).Build()
+			e := &Executor{Client: api, Live: api, Failures: &undone.Failures{}}
+			parent := checkedParent()
+			ask := known.CheckAsk{Check: &v1alpha1.RolloutCheck{Name: "rate", Analysis: &c.check}, Run: "analysisrun/web-rate-1", Round: "1"}
+			e.StartRuns(t.Context(), &planner.Input{World: world.World{Parent: parent}}, &planner.Plan{Rollout: &coordination.Plan{Start: []known.CheckAsk{ask}}})
+			seen := map[string]known.CheckResult{"rate": {Absent: true, Round: "1"}}
+			ExplainAbsent(e.Failures, parent, seen)
+			if got := seen["rate"]; !got.Refused || got.Message != c.stalls {
+				t.Errorf("refused: %t, %q", got.Refused, got.Message)
 			}
 		})
 	}

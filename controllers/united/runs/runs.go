@@ -145,3 +145,13 @@ func NotPermitted(kind schema.GroupVersionKind) string {
 	}
 	return fmt.Sprintf("United is not permitted to use %ss: set %s: true in the values of its Helm chart", kind.Kind, value)
 }
+
+// TemplateNotPermitted says the same about a template. A ClusterAnalysisTemplate needs more than the right of its kind: whoever may
+// create a UnitedDeployment gets a copy, with arguments of their own.
+func TemplateNotPermitted(template *unstructured.Unstructured) string {
+	kind, name := template.GroupVersionKind(), template.GetName()
+	if kind != ClusterTemplateKind {
+		return NotPermitted(kind)
+	}
+	return fmt.Sprintf("United is not permitted to use %s %s: add %s to checks.clusterAnalysisTemplates in the values of its Helm chart", kind.Kind, name, name)
+}

@@ -171,6 +171,7 @@ func TestAnalysisRefused(t *testing.T) {
 		"a value instead":     {`{args: [{name: token, valueFrom: {secretKeyRef: {name: s, key: k}}}], metrics: [{name: m}]}`, "", analysis("token=t")},
 		"an empty value":      {`{args: [{name: service}], metrics: [{name: m}]}`, "", analysis("service=")},
 		"unknown":             {`{args: [{name: service, value: a}], metrics: [{name: m}]}`, at + `args: Not found: "servise"`, analysis("servise=web")},
+		"nested, cluster":     {`{templates: [{templateName: other, clusterScope: true}], metrics: [{name: m}]}`, at + "templates: Forbidden: ", analysis()},
 		"nested":              {`{templates: [{templateName: other}], metrics: [{name: m}]}`, at + "templates: Forbidden: United runs the metrics of one template", analysis()},
 		"nothing to measure":  {`{args: []}`, at + "metrics: Required value", analysis()},
 		"once":                {`{metrics: [{name: m}]}`, "", analysis()},

@@ -73,11 +73,14 @@ func Main(m *testing.M) {
 	}.Run(m))
 }
 
+// NamedTemplate is the only ClusterAnalysisTemplate that the manager may use.
+const NamedTemplate = "named"
+
 // values make the manager log what the log of a failed test needs, and give it more time to renew its Lease on a busy
 // machine: nobody restarts a manager that has lost its Lease.
 var values = []string{
 	"--set=log.level=debug", "--set=leaderElection.renewDeadline=13s",
 	`--set-json=checks.objects=[{"apiGroup":"moco.cybozu.com","resources":["mysqlclusters"]}]`,
-	"--set=checks.jobs=true", "--set=checks.analysis=true",
+	"--set=checks.jobs=true", "--set=checks.analysis=true", "--set=checks.clusterAnalysisTemplates={" + NamedTemplate + "}",
 	`--set-json=checks.prometheus.servers={"closed":{"url":"http://127.0.0.1:1","namespaces":["*"]}}`,
 }

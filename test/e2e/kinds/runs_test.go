@@ -23,8 +23,12 @@ import (
 // analysisTemplate creates an AnalysisTemplate that measures with a Job, whose image has the tag that is its argument.
 func analysisTemplate(e *Env, name, metric string) {
 	e.T.Helper()
-	e.Apply(Git{
-		"apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisTemplate", "metadata": Git{"name": name},
+	e.Apply(templateOf("AnalysisTemplate", name, metric))
+}
+
+func templateOf(kind, name, metric string) Git {
+	return Git{
+		"apiVersion": "argoproj.io/v1alpha1", "kind": kind, "metadata": Git{"name": name},
 		"spec": Git{
 			"args": []any{Git{"name": "tag"}, Git{"name": "times", "value": "1"}},
 			"metrics": []any{Git{"name": metric, "interval": "1s", "count": "{{args.times}}", "provider": Git{"job": Git{
@@ -33,7 +37,7 @@ func analysisTemplate(e *Env, name, metric string) {
 				}}},
 			}}}},
 		},
-	})
+	}
 }
 
 func analysis(tag string, more ...string) string {
@@ -134,6 +138,32 @@ func TestAnalysisRefused(t *testing.T) {
 	e.Expect(w.AnalysisRuns()).To(BeEmpty())
 	analysisTemplate(e, "success-rate", "success")
 	w.IsReady(v1alpha1.ReasonRolloutComplete)
+}
+
+// TestClusterAnalysisTemplates: the API server refuses those that the values of the chart do not name, and nothing of them gets into
+// the namespace.
+func TestClusterAnalysisTemplates(t *testing.T) {
+	t.Parallel()
+	e := NewEnv(t)
+	e.Rollouts()
+	for _, name := range []string{"secret-of-others", NamedTemplate} {
+		e.Apply(templateOf("ClusterAnalysisTemplate", name, "success"))
+	}
+	uses := func(name string) string {
+		return fmt.Sprintf(`{checks: [{name: rate, analysis: {templateName: %s, clusterScope: true, args: [{name: tag, value: v1}]}}]}`, name)
+	}
+	w := e.Create(NewDraft("web", Replicas(2), Zones("", ""), Rolling(uses("secret-of-others"))))
+	w.IsReady(v1alpha1.ReasonRolloutComplete)
+	w.SetImage("v2")
+	why := "United is not permitted to use ClusterAnalysisTemplate secret-of-others: add secret-of-others to checks.clusterAnalysisTemplates"
+	w.AwaitCheck("rate", v1alpha1.CheckIsNotMet, why)
+	w.StallsWhole(v1alpha1.ReasonBlocked, why)
+	w.SetRolling(uses("missing"))
+	w.StallsWhole(v1alpha1.ReasonBlocked, "not permitted to use ClusterAnalysisTemplate missing") // whether there is one is not said
+	e.Expect(w.AnalysisRuns()).To(BeEmpty())
+	w.SetRolling(uses(NamedTemplate))
+	w.IsReady(v1alpha1.ReasonRolloutComplete)
+	e.Expect(w.AnalysisRuns()).To(HaveLen(1))
 }
 
 // TestAnalysisSample applies config/samples/analysis.yaml, whose Prometheus is a server of the test, and whose minutes are seconds.
