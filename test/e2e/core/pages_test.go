@@ -16,6 +16,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/test/cluster"
 	. "github.com/unitedworkloads/united/test/e2e/env"
 )
@@ -49,7 +50,7 @@ func TestTutorial(t *testing.T) {
 
 var (
 	inlineCommand = regexp.MustCompile("`(kubectl [^`]+)`")
-	revisionName  = regexp.MustCompile(`web-[a-z0-9]{10}`)
+	revisionName  = regexp.MustCompile(`web-([a-z0-9]{26}|[a-z0-9]{10})\b`)
 )
 
 // TestCommands runs the commands that docs/commands.md lists in place of kubectl rollout: those of the plugin, and plain kubectl.
@@ -103,7 +104,11 @@ func TestCommands(t *testing.T) {
 			w.Expect(w.Images()).To(Equal(everywhere(staged)))
 		})
 		e.Step("history and undo", func() {
-			w.Expect(revisionName.FindAllString(shell(commands["history"]), -1)).To(ContainElements(first, w.Parent().Status.CurrentRevision))
+			var shown []string
+			for _, name := range revisionName.FindAllString(shell(commands["history"]), -1) {
+				shown = append(shown, known.Short(name))
+			}
+			w.Expect(shown).To(ContainElements(known.Short(first), known.Short(w.Parent().Status.CurrentRevision)))
 			if undo := commands["undo"]; undo != "" {
 				shell(undo)
 			} else {
