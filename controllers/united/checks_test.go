@@ -223,7 +223,7 @@ func TestPromoteIsSpent(t *testing.T) {
 				s.goOn(3)
 			}
 			r := s.status().Rollout
-			answered := strings.HasSuffix(r.Message, "; the annotation united.dev/promote, which is from before this revision was left: remove it, then set it again")
+			answered := strings.HasSuffix(r.Message, "; the annotation united.dev/promote, which was there before this rollout; to set it again, run: kubectl annotate --overwrite united -n shop web united.dev/promote="+first+"/$(date +%s)")
 			if s.status().UpdateRevision != first || r.Promoted != removed || (r.Phase == v1alpha1.RolloutAwaitingApproval) == removed || answered == removed {
 				t.Errorf("%+v", r)
 			}

@@ -186,7 +186,7 @@ func (o *Oracle) judgeTakingBack(all []*observedSubset, s *observedSubset, p *co
 	o.Checked["taken back"]++
 	parent, position := o.parent(o.api.Cached), OrdinalOf(s.set.Name, p.Name)
 	revision := s.set.Annotations[v1alpha1.AnnotationRevision]
-	forced := coordinated(parent) && revision != "" && parent.Annotations[v1alpha1.AnnotationForceUpdate] == revision
+	forced := coordinated(parent) && o.moves(v1alpha1.AnnotationForceUpdate, revision)
 	switch failed := o.failedIn(all); {
 	case parent.Spec.Paused:
 		o.fail("the controller takes back %s while paused", p.Name)

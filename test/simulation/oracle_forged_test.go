@@ -20,6 +20,12 @@ func (c *court) forces() *court {
 	return c
 }
 
+// promotes lets the user promote the update revision.
+func (c *court) promotes(text string) *court {
+	c.Annotate(v1alpha1.AnnotationPromote, c.Parent().Status.UpdateRevision+text)
+	return c
+}
+
 // gone: all pods of subsets are gone, and their controller has not noticed.
 func (c *court) gone(subsets ...string) *court {
 	for _, name := range subsets {

@@ -38,9 +38,8 @@ func (o *Oracle) applies(before, after *unstructured.Unstructured) {
 	if last.uid != "" && last == o.last[name] {
 		o.judgeRise(before, now[here])
 	}
-	o.judgeGrowth(replicasIn(before), now, here)
-	force := parent.Annotations[v1alpha1.AnnotationForceUpdate]
-	forced := force == revision || parent.Status.Rollout != nil && force == parent.Status.Rollout.Revision
+	forced := o.moves(v1alpha1.AnnotationForceUpdate, revision) || o.moves(v1alpha1.AnnotationForceUpdate, parent.Status.UpdateRevision)
+	o.judgeGrowth(replicasIn(before), now, here, forced)
 	o.judgeLedger(then, now, forced, name)
 	if releases(then[here], now[here]) {
 		o.judgeRelease(before, now, here, forced)
@@ -66,14 +65,14 @@ func (o *Oracle) judgeRise(before *unstructured.Unstructured, now *observedSubse
 }
 
 // judgeGrowth: replicas that a scale-up adds in the middle of a rollout are released like all others.
-func (o *Oracle) judgeGrowth(was int32, now []*observedSubset, here int) {
+func (o *Oracle) judgeGrowth(was int32, now []*observedSubset, here int, forced bool) {
 	s := now[here]
 	added := *s.set.Spec.Replicas - max(was, s.partition())
 	if added <= 0 || o.goesBack(o.api.Cached) || s.content != s.wanted || o.proven(s) {
 		return
 	}
 	o.Checked["growth"]++
-	if failed := o.failedIn(now); failed != "" {
+	if failed := o.failedIn(now); failed != "" && !forced {
 		o.fail("%s grows by %d on %s, though %s failed", s.set.Name, added, s.content, failed)
 	}
 	if most := maxUnavailable(o.parent(o.api.Cached)); int(added) > most {
@@ -315,7 +314,7 @@ func (o *Oracle) judgeDeletion(set, pod string) {
 	case parent.Spec.Paused, s.removed, position < s.partition(), PodContent(p) == s.content:
 		o.fail("the controller deletes %s, which is not released or is updated: %s", pod, s)
 	}
-	if parent.Annotations[v1alpha1.AnnotationForceUpdate] == s.set.Annotations[v1alpha1.AnnotationRevision] {
+	if o.moves(v1alpha1.AnnotationForceUpdate, s.set.Annotations[v1alpha1.AnnotationRevision]) {
 		return
 	}
 	if failed := o.failedIn(now); failed != "" {
@@ -354,6 +353,8 @@ func (o *Oracle) protecting() bool { return o.initialized && o.sawInitialized }
 // judgeStatusWrite judges a status that the controller writes: how a rollout proceeds from step to step.
 func (o *Oracle) judgeStatusWrite(before, after *v1alpha1.UnitedDeploymentStatus) {
 	was, is := before.Rollout, after.Rollout
+	o.sawBefore(before, after)
+	o.judgeMoved(after)
 	o.collects = collects{may: o.collects.may, told: true}
 	if is == nil {
 		return
@@ -379,6 +380,23 @@ func (o *Oracle) judgeStatusWrite(before, after *v1alpha1.UnitedDeploymentStatus
 	}
 }
 
+// judgeMoved: what was there before a rollout neither forces nor promotes it.
+func (o *Oracle) judgeMoved(after *v1alpha1.UnitedDeploymentStatus) {
+	is := after.Rollout
+	if is == nil || is.Revision != after.UpdateRevision {
+		return // it is paused, and about the previous revision
+	}
+	if !o.moves(v1alpha1.AnnotationForceUpdate, is.Revision) && is.Forced {
+		o.fail("the rollout is forced by what was there before, or is for another one")
+	}
+	switch promoted := o.moves(v1alpha1.AnnotationPromote, is.Revision); {
+	case is.Promoted && !promoted:
+		o.fail("the rollout is promoted by what was there before, or is for another one")
+	case is.Promoted:
+		o.Checked["promoted"]++
+	}
+}
+
 // judgeSteps: a rollout continues after a step when that is reached and its pause is over. over: it had ended before.
 func (o *Oracle) judgeSteps(from int, over bool, is *v1alpha1.RolloutStatus, steps []v1alpha1.RolloutStep) {
 	now := o.see(nil)
@@ -392,7 +410,8 @@ func (o *Oracle) judgeSteps(from int, over bool, is *v1alpha1.RolloutStatus, ste
 		return // no step holds anything any more; one that is added to what is over never did
 	}
 	o.Checked["step"]++
-	if int(is.Step) != from+1 {
+	promoted := o.moves(v1alpha1.AnnotationPromote, is.Revision)
+	if int(is.Step) != from+1 && !(promoted && int(is.Step) == len(steps)) {
 		o.fail("the rollout goes from step %d to %d", from, is.Step)
 	}
 	for _, s := range now {
@@ -402,7 +421,7 @@ func (o *Oracle) judgeSteps(from int, over bool, is *v1alpha1.RolloutStatus, ste
 		}
 	}
 	switch pause := steps[from].Pause; {
-	case pause == nil, is.Promoted && o.parent(o.api.Cached).Annotations[v1alpha1.AnnotationPromote] == is.Revision:
+	case pause == nil, promoted:
 	case pause.Duration != "":
 		d, err := time.ParseDuration(pause.Duration)
 		if at, known := o.reached[rolloutKey(is)]; err != nil || !known || o.api.Now().Sub(at) < d-2*time.Second {

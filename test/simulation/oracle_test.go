@@ -369,6 +369,28 @@ func TestTheOracleConvicts(t *testing.T) {
 			c.knowsOnly("a").knowsOnly("b").gone("a", "b").step()
 		}, ""},
 		{"a step without its approval", waits(&v1alpha1.RolloutPause{}), func(c *court) { c.Rest(); c.step() }, "step 0 is over with the approval"},
+		{"a step that is promoted", waits(&v1alpha1.RolloutPause{}), func(c *court) { c.Rest(); c.promotes("/1").step() }, ""},
+		{"a step with a promote that was there before", waits(&v1alpha1.RolloutPause{}), func(c *court) {
+			c.promotes("/1").image("v3").Rest()
+			c.image("v2").Rest()
+			c.step()
+		}, "step 0 is over with the approval"},
+		{"promoted with what was there before", waits(&v1alpha1.RolloutPause{}), func(c *court) {
+			c.promotes("/1").image("v3").Rest()
+			c.image("v2").Rest()
+			c.begins()
+			c.tells(`{"status": {"rollout": {"promoted": true}}}`)
+		}, "the rollout is promoted by what was there before"},
+		{"forced with what was there before", plain, func(c *court) {
+			c.image("v3").pass()
+			c.forces().image("v2").pass().image("v3").pass().begins()
+			c.tells(`{"status": {"rollout": {"forced": true}}}`)
+		}, "the rollout is forced by what was there before"},
+		{"a step with another promote", waits(&v1alpha1.RolloutPause{}), func(c *court) {
+			c.promotes("/1").image("v3").Rest()
+			c.image("v2").Rest()
+			c.promotes("/2").step()
+		}, ""},
 		{"a step before its time", waits(&v1alpha1.RolloutPause{Duration: "10m"}), func(c *court) {
 			for range 20 {
 				c.Everybody()

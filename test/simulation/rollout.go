@@ -32,6 +32,10 @@ type rollouts struct {
 	left map[string]bool
 	// published are all approval keys that the status has shown, with the rollout and the step of each.
 	published map[string]string
+	// there are the annotations of the parent when the status first named its update revision, and before those that were there
+	// before each rollout: what they say does not count in it.
+	there  map[string]string
+	before map[string]map[string]string
 	// last is the last coordinated partition of each child, and its revision.
 	last map[string]lastWrite
 	// Checked counts what was judged, by invariant: a check that never applies proves nothing.
@@ -43,7 +47,7 @@ type lastWrite struct{ uid, revision, rollout string }
 func newRollouts() rollouts {
 	return rollouts{
 		passed: map[string]map[string]string{}, reached: map[string]time.Time{}, published: map[string]string{},
-		last: map[string]lastWrite{}, left: map[string]bool{}, Checked: map[string]int{},
+		before: map[string]map[string]string{}, last: map[string]lastWrite{}, left: map[string]bool{}, Checked: map[string]int{},
 	}
 }
 
@@ -201,6 +205,34 @@ func (o *Oracle) isOf(from Objects, name string) bool {
 		}
 	}
 	return true
+}
+
+// moves reports whether an annotation of the parent, as the controller sees it, moves the rollout to a revision: it names the revision
+// and was not there before.
+func (o *Oracle) moves(annotation, revision string) bool {
+	parent := o.parent(o.api.Cached)
+	value := parent.Annotations[annotation]
+	name, _, _ := strings.Cut(value, "/")
+	if revision == "" || name != revision || parent.Status.Rollout == nil || parent.Status.UpdateRevision != revision {
+		return false
+	}
+	if value == o.before[rolloutKey(parent.Status.Rollout)][annotation] {
+		o.Checked["spent"]++
+		return false
+	}
+	return true
+}
+
+// sawBefore learns what was there before a rollout: when the status first names its revision, or it starts over.
+func (o *Oracle) sawBefore(before, after *v1alpha1.UnitedDeploymentStatus) {
+	was, is := before.Rollout, after.Rollout
+	began := is != nil && (was == nil || rolloutKey(was) != rolloutKey(is))
+	if before.UpdateRevision != after.UpdateRevision || began && (was == nil || was.Revision == is.Revision) {
+		o.there = o.parent(o.api.Cached).Annotations
+	}
+	if began {
+		o.before[rolloutKey(is)] = o.there
+	}
 }
 
 // sawRan learns which revisions all replicas ran, and which of them a rollout leaves on the way back.

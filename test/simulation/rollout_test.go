@@ -57,7 +57,7 @@ func playRollouts(t *testing.T, version Version, policy appsv1.PodManagementPoli
 		})
 	}
 	t.Logf("judged in %d worlds: %v", worlds, checked)
-	for _, what := range []string{"I2", "I2 of a subset", "I4", "I5", "release", "deletion", "step"} {
+	for _, what := range []string{"I2", "I2 of a subset", "I4", "I5", "release", "deletion", "step", "promoted", "spent"} {
 		if checked[what] == 0 && worlds >= 200 {
 			t.Errorf("in no world was anything judged by %s", what)
 		}
@@ -221,6 +221,10 @@ func (d *drive) user() {
 
 // approve sets the current approval key, and sometimes another one.
 func (d *drive) approve() {
+	if rapid.IntRange(0, 3).Draw(d.t, "promotes") == 0 {
+		d.Annotate(v1alpha1.AnnotationPromote, d.named("promote"))
+		return
+	}
 	var keys []string
 	for _, w := range d.worlds {
 		keys = append(keys, slices.Sorted(maps.Keys(w.Oracle.published))...)
@@ -260,13 +264,23 @@ func (d *drive) disturb() {
 			}
 		})
 	case 1:
-		d.Annotate(v1alpha1.AnnotationForceUpdate, pick(t, "force", append(slices.Sorted(maps.Keys(d.API.Live.Revisions)), "", "web-0")))
+		d.Annotate(v1alpha1.AnnotationForceUpdate, d.named("force"))
 	case 2:
 		seconds := pick(t, "seconds", []int32{0, 3, 10})
 		d.Edit(fmt.Sprint("minReadySeconds ", seconds), func(spec *v1alpha1.UnitedDeploymentSpec) { spec.MinReadySeconds = seconds })
 	default:
 		d.meddle(t)
 	}
+}
+
+// named returns a value of an annotation that moves the rollout to a revision: of any, or none.
+func (d *drive) named(what string) string {
+	update := d.Parent().Status.UpdateRevision
+	name := pick(d.t, what, append(slices.Sorted(maps.Keys(d.API.Live.Revisions)), update, update, update, "", "web-0"))
+	if name == "" {
+		return name
+	}
+	return name + pick(d.t, "text", []string{"", "/1", "/2"})
 }
 
 // cluster lets one of the others act.

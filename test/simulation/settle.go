@@ -4,6 +4,7 @@
 package simulation
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -122,9 +123,9 @@ func (s *World) Ends() {
 			if !completing && !s.Oracle.blocked() {
 				s.Fail("it is blocked, though nothing out of reach uses up the ledger: %s", rollout.Message)
 			}
-			switch forced := s.Parent().Annotations[v1alpha1.AnnotationForceUpdate] == rollout.Revision; {
-			case !forced:
-				s.Annotate(v1alpha1.AnnotationForceUpdate, rollout.Revision)
+			switch {
+			case !rollout.Forced:
+				s.Annotate(v1alpha1.AnnotationForceUpdate, fmt.Sprint(rollout.Revision, "/", s.Clock.Now().UnixNano())) // never before
 			case !s.Oracle.keptBroken():
 				s.Fail("it is blocked in spite of force: %s", rollout.Message)
 			case len(strategyOf(s.Parent()).Steps) > 0:

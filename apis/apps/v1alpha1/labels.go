@@ -114,12 +114,13 @@ const AnnotationRejected = "united.dev/rejected"
 const (
 	// AnnotationApproved opens the step whose status.rollout.approvalKey it is.
 	AnnotationApproved = "united.dev/approved"
-	// AnnotationForceUpdate, set to status.updateRevision, lets the rollout to
-	// that revision go on whatever the health of the replicas and the skew. The
-	// floor, the steps and their approvals stay in force.
+	// AnnotationForceUpdate, set to status.updateRevision, or to that with a slash and any text, lets
+	// the rollout to that revision go on whatever the health of the replicas and the skew. The
+	// floor, the steps and their approvals stay in force. A value that was there before the rollout
+	// does not count (status.rollout.spent).
 	AnnotationForceUpdate = "united.dev/force-update"
 
-	// AnnotationPromote, set to status.updateRevision, passes the steps of the rollout to that revision, with
+	// AnnotationPromote, set in the same way, passes the steps of the rollout to that revision, with
 	// their pauses and approvals. It ignores neither the floor, nor maxUnavailable, nor a failure.
 	AnnotationPromote = "united.dev/promote"
 

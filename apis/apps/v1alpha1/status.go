@@ -152,12 +152,12 @@ type RolloutStatus struct {
 	// +optional
 	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
 
-	// forced is true if the annotation united.dev/force-update names this revision.
+	// forced is true if the annotation united.dev/force-update names this revision, and is not spent.
 	// +optional
 	Forced bool `json:"forced,omitempty"`
 
-	// promoted is true if the annotation united.dev/promote names this revision: its steps
-	// are passed.
+	// promoted is true if the annotation united.dev/promote names this revision, and is not spent:
+	// its steps are passed.
 	// +optional
 	Promoted bool `json:"promoted,omitempty"`
 
@@ -176,6 +176,12 @@ type RolloutStatus struct {
 	// this rollout.
 	// +optional
 	Retried string `json:"retried,omitempty"`
+
+	// spent identifies the values of the annotations united.dev/force-update and united.dev/promote
+	// that do not count in this rollout, because they were there before: when status.updateRevision
+	// first named its revision, when steps that had passed were edited, or when it was rejected.
+	// +optional
+	Spent string `json:"spent,omitempty"`
 
 	// rejectedRevision is the update revision while it is rejected (onFailure: Rollback): it failed,
 	// and the rollout is on the way back from it, or has ended there. The annotation united.dev/retry

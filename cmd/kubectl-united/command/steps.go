@@ -77,7 +77,7 @@ func (o *options) moving(use, short string, m drive.Move) *cobra.Command {
 		Use: use, Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: o.names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.does(cmd.Context(), args[0], a, func(parent *v1alpha1.UnitedDeployment) (*drive.Deed, error) {
-				d, err := m.Of(parent)
+				d, err := m.Of(parent, time.Now())
 				if err != nil {
 					return nil, err
 				}

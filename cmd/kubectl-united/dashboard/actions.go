@@ -52,9 +52,9 @@ func (a *asked) deed(parent *v1alpha1.UnitedDeployment, revisions []*revision.Re
 	case "resume":
 		return drive.Pause(parent, false)
 	case "promote":
-		return drive.Promote.Of(parent)
+		return drive.Promote.Of(parent, time.Now())
 	case "force":
-		return drive.Force.Of(parent)
+		return drive.Force.Of(parent, time.Now())
 	case "undo":
 		return drive.GoBack(parent, revisions, a.to)
 	case "hold":

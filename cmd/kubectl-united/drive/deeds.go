@@ -11,7 +11,6 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/change"
-	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
 	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/world"
@@ -78,7 +77,7 @@ func (m Move) Question(parent *v1alpha1.UnitedDeployment) string {
 	case m == Force:
 		return fmt.Sprintf("Force %s of %s? It replaces the other replicas too, even if the new ones fail: failed and unavailable replicas and maxSkew hold nothing back. "+
 			"The floor, the steps and their approvals stay. To go back instead: kubectl united undo %s.", update, parent.Name, parent.Name)
-	case parent.Annotations[v1alpha1.AnnotationForceUpdate] == update:
+	case parent.Status.Rollout != nil && parent.Status.Rollout.Forced:
 		return fmt.Sprintf("Promote %s of %s? It passes all steps, with their pauses and approvals, and failures hold nothing back, because it is forced; only the floor counts.", update, parent.Name)
 	}
 	return fmt.Sprintf("Promote %s of %s? It passes all steps, with their pauses and approvals; the floor, maxUnavailable and failures still count. "+
@@ -86,7 +85,7 @@ func (m Move) Question(parent *v1alpha1.UnitedDeployment) string {
 }
 
 // Of moves the rollout to the update revision.
-func (m Move) Of(parent *v1alpha1.UnitedDeployment) (*Deed, error) {
+func (m Move) Of(parent *v1alpha1.UnitedDeployment, now time.Time) (*Deed, error) {
 	if parent.Spec.UpdateStrategy.Type != v1alpha1.RollingUpdateStrategy {
 		return nil, fmt.Errorf("%s is of type Manual, so there is nothing to %s: release its subsets", parent.Name, m.Verb)
 	}
@@ -94,11 +93,13 @@ func (m Move) Of(parent *v1alpha1.UnitedDeployment) (*Deed, error) {
 	if r := parent.Status.Rollout; update == parent.Status.CurrentRevision && (r == nil || r.Phase == v1alpha1.RolloutDone) {
 		return nil, fmt.Errorf("%s is rolled out, so there is nothing to %s", parent.Name, m.Verb)
 	}
-	if slices.Contains(view.Unseen(parent), m.Annotation) {
-		return nil, fmt.Errorf("%s has the annotation %s=%s already, and it is not in effect. It no longer counts if %[3]s was left since: "+
-			"remove it (kubectl annotate united -n %[4]s %[1]s %[2]s-), and %[5]s again", parent.Name, m.Annotation, update, parent.Namespace, m.Verb)
-	}
-	return &Deed{What: m.Verb + " " + update, Operations: []change.Operation{annotate(parent, m.Annotation, update)}}, nil
+	return &Deed{What: m.Verb + " " + update, Operations: []change.Operation{annotate(parent, m.Annotation, anew(update, now))}}, nil
+}
+
+// anew names a revision in a value that an annotation never had before. What was there before a rollout does not count in it, and
+// a value of retry has an effect once.
+func anew(revision string, now time.Time) string {
+	return revision + "/" + now.UTC().Format("20060102T150405.000Z")
 }
 
 // Retry measures the checks of the rollout anew, or rolls out a rejected revision once more.
@@ -108,13 +109,11 @@ func Retry(parent *v1alpha1.UnitedDeployment, now time.Time) (*Deed, error) {
 	if r == nil || !rejected && (r.Phase == v1alpha1.RolloutDone || len(r.Checks) == 0) {
 		return nil, fmt.Errorf("no check of %s is measured now, and its update revision is not rejected%s", parent.Name, phaseText(parent))
 	}
-	// Each value has an effect once.
-	value := update + "/" + now.UTC().Format("20060102T150405.000Z")
 	what := "the checks of " + update + " are measured anew"
 	if rejected {
 		what = update + " is rolled out once more"
 	}
-	return &Deed{What: what, Operations: []change.Operation{annotate(parent, v1alpha1.AnnotationRetry, value)}}, nil
+	return &Deed{What: what, Operations: []change.Operation{annotate(parent, v1alpha1.AnnotationRetry, anew(update, now))}}, nil
 }
 
 // Partitions sets partitions of subsets and binds them to the update revision; see ReadPartitions.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -59,18 +60,25 @@ func TestChosen(t *testing.T) {
 	g.Expect(err).To(MatchError("web has no revisions yet"))
 }
 
-// TestMoveThatIsSpent: an annotation that has no effect is not set again, because nothing would change.
-func TestMoveThatIsSpent(t *testing.T) {
+// TestMove: whatever is there, the value is one that was never there before. Force is asked about with what is forced already.
+func TestMove(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.UTC)
 	for _, m := range []Move{Force, Promote} {
-		for set, refused := range map[string]bool{"": false, "web-1": false, "web-2": true} {
+		for _, set := range []string{"", "web-1", "web-2", "web-2/1"} {
 			parent := &v1alpha1.UnitedDeployment{}
 			parent.Name, parent.Namespace, parent.Annotations = "web", "shop", map[string]string{m.Annotation: set}
 			parent.Spec.UpdateStrategy.Type = v1alpha1.RollingUpdateStrategy
 			parent.Status.CurrentRevision, parent.Status.UpdateRevision = "web-1", "web-2"
 			parent.Status.Rollout = &v1alpha1.RolloutStatus{Revision: "web-2", Phase: v1alpha1.RolloutBlocked}
-			deed, err := m.Of(parent)
-			if refused != (err != nil) || refused && !strings.Contains(err.Error(), "kubectl annotate united -n shop web "+m.Annotation+"-)") {
+			deed, err := m.Of(parent, now)
+			if err != nil || len(deed.Operations) != 1 || deed.Operations[0].Value != "web-2/20260102T030405.006Z" {
 				t.Errorf("%s %q: %+v, %v", m.Verb, set, deed, err)
+			}
+			for _, forced := range []bool{false, true} {
+				parent.Status.Rollout.Forced = forced
+				if got := Promote.Question(parent); strings.Contains(got, "because it is forced") != forced {
+					t.Errorf("%s", got)
+				}
 			}
 		}
 	}

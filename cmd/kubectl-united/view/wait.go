@@ -176,10 +176,10 @@ func Unseen(parent *v1alpha1.UnitedDeployment) (annotations []string) {
 	case r == nil || update == "" || r.Revision != update:
 		return nil
 	}
-	if parent.Annotations[v1alpha1.AnnotationForceUpdate] == update && !r.Forced {
+	if coordination.Counts(r.Spent, v1alpha1.AnnotationForceUpdate, parent.Annotations[v1alpha1.AnnotationForceUpdate], update) && !r.Forced {
 		annotations = append(annotations, v1alpha1.AnnotationForceUpdate)
 	}
-	if parent.Annotations[v1alpha1.AnnotationPromote] == update && !r.Promoted {
+	if coordination.Counts(r.Spent, v1alpha1.AnnotationPromote, parent.Annotations[v1alpha1.AnnotationPromote], update) && !r.Promoted {
 		annotations = append(annotations, v1alpha1.AnnotationPromote)
 	}
 	if coordination.NamesRevision(retry, update) && len(r.Checks) > 0 && r.Phase != v1alpha1.RolloutDone && !strings.Contains(r.Retried, coordination.RetryKey(retry)) {

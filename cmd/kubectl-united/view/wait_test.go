@@ -136,6 +136,8 @@ func TestWaitForSomebody(t *testing.T) {
 		p.Status.Rollout.Revision, p.Status.Rollout.RejectedRevision = "web-1", "web-2"
 	}
 	spent := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-2", Annotations: map[string]string{v1alpha1.AnnotationLeft: "retried-" + coordination.RetryKey("web-2/again")}}}
+	before := func(p *v1alpha1.UnitedDeployment) { p.Status.Rollout.Spent = coordination.SpentBy(p.Annotations) }
+	again := waitRolling(v1alpha1.RolloutAwaitingApproval, v1alpha1.AnnotationPromote, "web-2/again")
 	promoted := func(p *v1alpha1.UnitedDeployment) { p.Status.Rollout.Promoted = true }
 	left := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-2", Annotations: map[string]string{v1alpha1.AnnotationLeft: "forced,promoted"}}}
 	force := waitRolling(v1alpha1.RolloutProgressing, v1alpha1.AnnotationForceUpdate, "web-2")
@@ -169,6 +171,9 @@ func TestWaitForSomebody(t *testing.T) {
 		"a promote":                          {[]sight{{0, waitHeld(v1alpha1.ReasonAwaitingApproval, promote), nil, nil}}, WaitGoesOn, "observed the annotation united.dev/promote"},
 		"a promote is seen":                  {[]sight{{0, waitHeld(v1alpha1.ReasonAwaitingApproval, promote, promoted), nil, nil}}, WaitMet, ""},
 		"a promote is spent":                 {[]sight{{0, waitHeld(v1alpha1.ReasonAwaitingApproval, promote), nil, left}}, WaitMet, ""},
+		"a promote was there before":         {[]sight{{0, waitHeld(v1alpha1.ReasonAwaitingApproval, promote, before), nil, nil}}, WaitMet, ""},
+		"a promote with a text":              {[]sight{{0, waitHeld(v1alpha1.ReasonAwaitingApproval, again), nil, left}}, WaitGoesOn, "observed the annotation united.dev/promote"},
+		"a force was there before":           {[]sight{{0, waitMoving(force, before), nil, nil}, {30, waitMoving(force, before), nil, nil}}, WaitGoesOn, "RollingOut: said"},
 		"a manager dies":                     {[]sight{{0, waitMoving(), lease(0, "a"), nil}, {15, waitMoving(), lease(0, "a"), nil}, {45, waitMoving(), lease(0, "a"), nil}}, WaitNobody, "renewed the Lease united-system/united-manager for 30s: see kubectl get pods"},
 		"another takes over":                 {[]sight{{0, waitMoving(), lease(0, "a"), nil}, {15, waitMoving(), lease(0, "a"), nil}, {32, waitMoving(), lease(32, "b"), nil}, {46, waitMoving(), lease(46, "b"), nil}}, WaitGoesOn, ""},
 		"one hands over":                     {[]sight{{0, waitMoving(), lease(0, ""), nil}, {29, waitMoving(), lease(0, ""), nil}, {30, waitDone(), lease(30, "b"), nil}}, WaitMet, ""},

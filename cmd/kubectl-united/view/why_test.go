@@ -248,7 +248,7 @@ fault web-a-1 Missing: it does not exist; web-a says: exceeded quota`},
 web does not move, because something is wrong: blocked by web-a-0 (not ready since then): 1 of maxUnavailable 1 in use, so no healthy replica will be disrupted.
 passing web-a-0 NotReady: not ready since then; it counts as failed from then on
 passing a, b MaxUnavailable: 1 replica is unavailable, and maxUnavailable is 1, in use by web-a-0 (not ready since then)
-fault web Blocked: blocked by web-a-0 (not ready since then): 1 of maxUnavailable 1 in use, so no healthy replica will be disrupted; repair it, raise maxUnavailable, or force the rollout: kubectl annotate --overwrite united -n shop web united.dev/force-update=hash`},
+fault web Blocked: blocked by web-a-0 (not ready since then): 1 of maxUnavailable 1 in use, so no healthy replica will be disrupted; repair it, raise maxUnavailable, or force the rollout: kubectl annotate --overwrite united -n shop web united.dev/force-update=hash/$(date +%s)`},
 		{"the ledger is used up by a broken replica", func(s *scene) *scene {
 			s.rolling(func(*v1alpha1.RollingUpdate) {})
 			return s.image("v2").passes(2).moves().unready("web-a-0").pod("web-a-0", func(p *corev1.Pod) {
@@ -258,7 +258,7 @@ fault web Blocked: blocked by web-a-0 (not ready since then): 1 of maxUnavailabl
 web does not move, because something is wrong: web-a-0: CrashLoopBackOff since then.
 fault web-a-0 ReplicaFailed: CrashLoopBackOff since then; container web waits (CrashLoopBackOff); it is protected from the new revision
 passing a, b MaxUnavailable: 1 replica is unavailable, and maxUnavailable is 1, in use by web-a-0 (CrashLoopBackOff since then)
-fault web Blocked: blocked by web-a-0 (CrashLoopBackOff since then): 1 of maxUnavailable 1 in use, so no healthy replica will be disrupted; repair it, raise maxUnavailable, or force the rollout: kubectl annotate --overwrite united -n shop web united.dev/force-update=hash`},
+fault web Blocked: blocked by web-a-0 (CrashLoopBackOff since then): 1 of maxUnavailable 1 in use, so no healthy replica will be disrupted; repair it, raise maxUnavailable, or force the rollout: kubectl annotate --overwrite united -n shop web united.dev/force-update=hash/$(date +%s)`},
 		{"rejected", func(s *scene) *scene {
 			s.Oracle.LeaveToTest() // it does not know what a rejection is
 			s.rolling(func(r *v1alpha1.RollingUpdate) { r.OnFailure = v1alpha1.RollbackOnFailure })

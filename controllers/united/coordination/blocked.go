@@ -156,7 +156,7 @@ func (c *coordinator) barredBy(culprits string, broken bool) verdict {
 		why = used + " in use, so no healthy replica will be disrupted"
 		ways += ", raise " + fields
 	}
-	return blockedBy(fmt.Sprintf("%s: %s; %s, or force the rollout: %s", culprits, why, ways, c.annotate(v1alpha1.AnnotationForceUpdate, c.Update)), broken)
+	return blockedBy(fmt.Sprintf("%s: %s; %s, or force the rollout: %s", culprits, why, ways, c.annotateAnew(v1alpha1.AnnotationForceUpdate)), broken)
 }
 
 func blockedBy(what string, stall bool) verdict {
@@ -178,7 +178,7 @@ func (c *coordinator) stuck() verdict {
 		if v.target > 0 {
 			ways += ", or protect none of its replicas (partition 0, no steps)"
 		} else {
-			ways += ", or force the rollout: " + c.annotate(v1alpha1.AnnotationForceUpdate, c.Update)
+			ways += ", or force the rollout: " + c.annotateAnew(v1alpha1.AnnotationForceUpdate)
 		}
 		return blockedBy(fmt.Sprintf("%s: %s is %s; %s", v.name(p), v.Name, v.waitReason, ways), m != nil && m.Failure != "")
 	}

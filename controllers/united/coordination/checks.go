@@ -214,3 +214,8 @@ func (c *coordinator) stepReached(step int) string {
 func (c *coordinator) annotate(key, value string) string {
 	return fmt.Sprintf("kubectl annotate --overwrite united -n %s %s %s=%s", c.Object.Namespace, c.Object.Name, key, value)
 }
+
+// annotateAnew returns the command that sets an annotation for the update revision, to a value that it never had.
+func (c *coordinator) annotateAnew(key string) string {
+	return c.annotate(key, c.Update+"/$(date +%s)")
+}

@@ -6,7 +6,6 @@ package coordination
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -42,8 +41,8 @@ type Input struct {
 	// Approved, Forced and Promoted are the annotations united.dev/approved, united.dev/force-update and
 	// united.dev/promote.
 	Approved, Forced, Promoted string
-	// Spent are those of the last two that name the update revision and no longer count, because it was left since.
-	Spent []string
+	// Spent is which values of the last two do not count (status.rollout.spent), and There which would not if the rollout began now.
+	Spent, There string
 	// Retry is the annotation united.dev/retry.
 	Retry string
 	// Seen is what was seen of the checks of the strategy, by name.
@@ -173,18 +172,24 @@ type coordinator struct {
 
 func newCoordinator(in Input, gates []gate) *coordinator {
 	c := &coordinator{Input: in, rules: readRules(in), state: in.State.DeepCopy(), gates: gates, goingBack: in.GoesBack}
+	for i := range in.Subsets {
+		c.states = append(c.states, c.newSubsetState(&in.Subsets[i]))
+	}
+	if _, known := c.position(); !known && !c.goingBack {
+		c.spend() // it starts over
+	}
 	if c.rules.forced {
 		c.exempt |= byForce
 	}
 	if c.goingBack {
 		c.exempt |= goingBack
 	}
-	for i := range in.Subsets {
-		c.states = append(c.states, c.newSubsetState(&in.Subsets[i]))
-	}
 	c.countUnavailable()
 	return c
 }
+
+// spend lets neither force nor promote count as they are now.
+func (c *coordinator) spend() { c.Spent, c.rules.forced, c.rules.promoted = c.There, false, false }
 
 // onRecord reports whether status.rollout is for the update revision, so that the rollout can continue from it.
 func (c *coordinator) onRecord() bool {
@@ -293,6 +298,9 @@ func (c *coordinator) plan() Plan {
 		stands = c.state.Phase == v1alpha1.RolloutCheckFailed
 		c.answer(stands && !NamesRevision(c.Retry, c.Update), v1alpha1.AnnotationRetry, c.Retry)
 	}
+	if c.state != nil {
+		c.state.Spent = c.Spent
+	}
 	p := Plan{State: c.state, Stalled: c.stalled, Failure: c.failure(), Wake: c.requeue}
 	c.observed(&p)
 	p.Unfinished = (c.checksBind() && !c.rules.forced || c.pauses(0)) && (!c.onRecord() || c.state.Phase != v1alpha1.RolloutDone)
@@ -312,8 +320,8 @@ func (c *coordinator) plan() Plan {
 func (c *coordinator) answer(stands bool, annotation, value string) {
 	answer := ""
 	switch {
-	case slices.Contains(c.Spent, annotation):
-		answer = "; the annotation " + annotation + ", which is from before this revision was left: remove it, then set it again"
+	case NamesRevision(value, c.Update):
+		answer = "; the annotation " + annotation + ", which was there before this rollout; to set it again, run: " + c.annotateAnew(annotation)
 	case value != "":
 		answer = "; the annotation " + annotation + " " + quoted(value) + ", which is not the update revision"
 	}

@@ -516,7 +516,7 @@ func TestAFirstTemplateIsCorrectedTwice(t *testing.T) {
 			s.fail(0, 1)
 		}, false, "web-a-1 (CrashLoopBackOff since 2026-01-01T00:00:03Z) failed; no more replicas are released: fix the template, or go back"},
 		{"half starting", func(s scene) { alsoReady(s); s.b.Pods[2].Failure = "" }, false, ""},
-		{"half broken", alsoReady, false, stuck + "or force the rollout: kubectl annotate --overwrite united -n shop web united.dev/force-update=v2"},
+		{"half broken", alsoReady, false, stuck + "or force the rollout: kubectl annotate --overwrite united -n shop web united.dev/force-update=v2/$(date +%s)"},
 		{"half overdue", func(s scene) {
 			alsoReady(s)
 			s.b.Pods[2].Failure, s.b.Pods[2].Since = "", s.now.Add(-time.Hour)

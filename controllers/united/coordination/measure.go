@@ -207,13 +207,13 @@ func (c *coordinator) retries() []string {
 	return strings.FieldsFunc(c.state.Retried, func(r rune) bool { return r == ',' })
 }
 
-// NamesRevision reports whether a value of the annotation united.dev/retry is for a revision.
+// NamesRevision reports whether a value of an annotation is for a revision: its name, or that with a slash and any text.
 func NamesRevision(value, revision string) bool {
 	name, _, _ := strings.Cut(value, "/")
 	return name != "" && name == revision
 }
 
-// RetryKey identifies a value of that annotation in records.
+// RetryKey identifies a value of the annotation united.dev/retry in records.
 func RetryKey(value string) string { return short(value) }
 
 // notMet returns the first check of a kind that is not met, one that has failed first; nil if there is none. The result on
@@ -275,7 +275,7 @@ func (c *coordinator) notMetVerdict(m *measured) verdict {
 			repair = "go back, or release another version"
 		}
 		message := fmt.Sprintf("check %s failed: %s, since %s; no more replicas are released: %s; to measure it anew, run: %s",
-			m.record.Name, m.record.Message, clock(ptr.Deref(m.record.FailingTime, m.record.SinceTime)), repair, c.annotate(v1alpha1.AnnotationRetry, c.Update+"/$(date +%s)"))
+			m.record.Name, m.record.Message, clock(ptr.Deref(m.record.FailingTime, m.record.SinceTime)), repair, c.annotateAnew(v1alpha1.AnnotationRetry))
 		return verdict{closed: true, stall: true, phase: v1alpha1.RolloutCheckFailed, reason: "no more replicas are released while check " + m.record.Name + " has failed", message: message}
 	}
 	reason := fmt.Sprintf(WaitingForCheck+"%s: %s, since %s", m.record.Name, m.record.Message, clock(m.record.SinceTime))

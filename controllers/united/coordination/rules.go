@@ -60,8 +60,8 @@ func readRules(in Input) rules {
 		skewed:         s.MaxSkewSubsets,
 		written:        int32(len(s.Steps)),
 		sequential:     s.Order == v1alpha1.SequentialOrder,
-		forced:         in.Forced != "" && in.Forced == in.Update,
-		promoted:       in.Promoted != "" && in.Promoted == in.Update,
+		forced:         Counts(in.Spent, v1alpha1.AnnotationForceUpdate, in.Forced, in.Update),
+		promoted:       Counts(in.Spent, v1alpha1.AnnotationPromote, in.Promoted, in.Update),
 	}
 	if amount, err := percent.Parse(intstr.FromString(s.MaxSkew)); s.MaxSkew != "" {
 		r.maxSkew = 0 // if it cannot be parsed

@@ -122,23 +122,41 @@ func isSpent(left, record string) bool {
 	return record != "" && slices.Contains(strings.Split(left, ","), record)
 }
 
-// unspent returns the value of an annotation that moves a rollout; "" if it is spent, or is for a rejected revision, of which
-// its rejection says what would move it.
-func (in *Input) unspent(annotation string) string {
+// moving returns the value of an annotation that moves a rollout; "" if it is for a rejected revision, of which its rejection says
+// what would move it.
+func (in *Input) moving(annotation string) string {
 	value := in.Parent.Annotations[annotation]
-	if in.Rejected != nil && coordination.NamesRevision(value, in.Rejected.Name) || in.isSpent(annotation) {
+	if in.Rejected != nil && coordination.NamesRevision(value, in.Rejected.Name) {
 		return ""
 	}
 	return value
 }
 
-// spent returns those of the annotations that are spent.
-func (in *Input) spent(annotations ...string) []string {
-	return slices.DeleteFunc(annotations, func(a string) bool { return !in.isSpent(a) })
+// retrying is moving for united.dev/retry; "" also if the value is spent.
+func (in *Input) retrying() string {
+	value := in.moving(v1alpha1.AnnotationRetry)
+	if Spent(in.Update.Left(), v1alpha1.AnnotationRetry, value, in.Update.Name) {
+		return ""
+	}
+	return value
 }
 
-func (in *Input) isSpent(annotation string) bool {
-	return Spent(in.Update.Left(), annotation, in.Parent.Annotations[annotation], in.Update.Name)
+// spentValues returns which values of force and promote do not count, for status.rollout.spent: those that were there when the
+// rollout began. For the status that is when it first names the revision that the spec asks for, and again when that is rejected;
+// without a status, nobody knows what came later. Of what a status of an earlier version does not have, the revision has a record.
+func (in *Input) spentValues() string {
+	status, asked := &in.Parent.Status, in.Asked()
+	r := status.Rollout
+	if r == nil || status.UpdateRevision != asked.Name || in.Rejected != nil && r.RejectedRevision != asked.Name {
+		return coordination.SpentBy(in.Parent.Annotations)
+	}
+	spent := r.Spent
+	for _, s := range spendable {
+		if s.annotation != v1alpha1.AnnotationRetry && Spent(asked.Left(), s.annotation, in.Parent.Annotations[s.annotation], asked.Name) {
+			spent = coordination.AlsoSpent(spent, in.Parent.Annotations, s.annotation)
+		}
+	}
+	return spent
 }
 
 // Spent reports whether the record of a revision that was left (v1alpha1.AnnotationLeft) says that the value of an annotation is

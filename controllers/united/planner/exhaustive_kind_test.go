@@ -301,7 +301,11 @@ func (n *kindness) ways(c *smallConfig, now *smallState, ending string) []func(*
 	}
 	if blocked && strings.Contains(message, "force") && c.bad&bit(c.wanted(now)) == 0 { // forced, a bad one stays
 		wanted := c.wanted(now)
-		ways = append(ways, func(s *smallState) { s.parent.forced = wanted })
+		ways = append(ways, func(s *smallState) {
+			if !s.parent.isForced(wanted) {
+				s.parent.forced, s.parent.forces = wanted, s.parent.forces+1
+			}
+		})
 	}
 	return ways
 }
@@ -346,13 +350,13 @@ func (n *kindness) live(c *smallConfig, e *seam, s smallState, known *endings, n
 func (n *kindness) wayOut(c *smallConfig, e *seam, s *smallState, known *endings, number int, trace func(string, *smallState)) string {
 	ending := n.ending(c, e, s)
 	ways := n.ways(c, s, ending)
-	if len(ways) == 0 || s.parent.raised && s.parent.raisedEach && s.parent.forced == c.wanted(s) {
+	if len(ways) == 0 || s.parent.raised && s.parent.raisedEach && s.parent.isForced(c.wanted(s)) {
 		return withoutNames(ending)
 	}
 	went := false
 	for i, way := range ways {
 		after := *s
-		if way(&after); after.parent.raised == s.parent.raised && after.parent.raisedEach == s.parent.raisedEach && after.parent.forced == s.parent.forced {
+		if way(&after); after.parent.raised == s.parent.raised && after.parent.raisedEach == s.parent.raisedEach && after.parent.forces == s.parent.forces {
 			continue // it was already gone
 		}
 		went = true

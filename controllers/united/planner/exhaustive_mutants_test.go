@@ -66,6 +66,8 @@ func mutants() []mutant {
 	}
 	unready := quiet
 	unready.budget = budget{budgetEdit: 1, budgetUnready: 1}.whole()
+	forces := unready
+	forces.edits, forces.budget = edits(templates(2), these(forcing())), budget{budgetEdit: 2, budgetUnready: 1}.whole()
 	bad := quiet
 	bad.bad = bit(2)
 	pauses := quiet
@@ -105,6 +107,15 @@ func mutants() []mutant {
 		{"releases one replica of a subset too many", "I2", each, unbounded},
 		{"does not count what is down in a subset", "I2", eachUnready, unbounded},
 		{"takes surplus replicas though those of the subset are down", "I2", eachScaled, unbounded},
+		{"heeds a force that was there before", "I2", forces, func(w *planner.Input, p *planner.Plan) {
+			if w.Parent.Status.Rollout == nil {
+				return
+			}
+			in := *w
+			in.Parent = w.Parent.DeepCopy()
+			in.Parent.Status.Rollout.Spent = ""
+			*p = *planner.Make(&in)
+		}},
 		{"goes past the step", "I1", waits, func(w *planner.Input, p *planner.Plan) {
 			lowers(w, p, func(s *planner.SubsetPlan, _ *adapters.Observed) { s.Step.Child.Partition = 0 })
 		}},

@@ -152,7 +152,7 @@ func (c *smallConfig) goesBackByItself(s *smallState) bool {
 		return false
 	}
 	v, r := current.(statefulset.Version), c.variants[s.parent.variant].RollingUpdate
-	return r != nil && r.OnFailure == v1alpha1.RollbackOnFailure && s.parent.forced != s.parent.version &&
+	return r != nil && r.OnFailure == v1alpha1.RollbackOnFailure && !s.parent.isForced(s.parent.version) &&
 		v != s.parent.version && c.bad&bit(v) == 0 && s.parent.left&bit(v) == 0 && s.parent.replicas > 0
 }
 

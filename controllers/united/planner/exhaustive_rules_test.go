@@ -88,7 +88,7 @@ func (c *smallConfig) judgedState(e *seam, s *smallState) *judged {
 		j.back = j.isWayBack(current)
 	}
 	j.midway = initialized(s) && !j.back
-	j.forced = j.rolling != nil && s.parent.forced == j.version
+	j.forced = j.rolling != nil && s.parent.isForced(j.version)
 	for k := range s.kids {
 		j.total += int(j.allotted[k])
 		j.before[k], j.after[k] = s.kids[k].set, s.kids[k].set

@@ -246,7 +246,7 @@ func (e *seam) world(s *smallState) *planner.Input {
 		parent.Annotations[v1alpha1.AnnotationApproved] = texts.at(p.approved)
 	}
 	if p.forced != 0 {
-		parent.Annotations[v1alpha1.AnnotationForceUpdate] = e.revisionOf(p.forced).Name
+		parent.Annotations[v1alpha1.AnnotationForceUpdate] = fmt.Sprintf("%s/%d", e.revisionOf(p.forced).Name, p.forces)
 	}
 	if p.retry != 0 {
 		parent.Annotations[v1alpha1.AnnotationRetry] = retryValue(e.revisionOf(p.retry).Name, p.retries)
@@ -828,6 +828,9 @@ func (e *seam) publish(read, s *smallState, outcome smallOutcome) {
 		s.parent.soaked = false
 		s.parent.check = s.parent.check.inAnotherRound(e.config)
 	}
+	if begins(before, status) {
+		s.parent.spent = read.parent.forces
+	}
 	if positionOf(before) != positionOf(status) {
 		s.parent.told = read.parent.variant
 	}
@@ -838,6 +841,27 @@ func (e *seam) publish(read, s *smallState, outcome smallOutcome) {
 		s.kids[status.Subsets[i].Name[0]-'a'].learnProtected(e.versions[status.Subsets[i].CurrentRevision])
 	}
 	s.parent.status = outcome.id
+}
+
+// begins reports whether a status is the first of a rollout, also of one that starts over, or of a rejection: what was there when
+// it was made does not count in that rollout.
+func begins(before, status *v1alpha1.UnitedDeploymentStatus) bool {
+	was, is := before.Rollout, status.Rollout
+	switch {
+	case is == nil:
+		return false
+	case was == nil, before.UpdateRevision != status.UpdateRevision, was.RejectedRevision != is.RejectedRevision && is.RejectedRevision != "":
+		return true
+	}
+	return was.Revision == is.Revision && startOf(before) != startOf(status)
+}
+
+// isForced reports whether the annotation forces the rollout to a version. A pass that is the first to see what the spec asks for
+// heeds nothing that is there.
+func (p *smallParent) isForced(version statefulset.Version) bool {
+	status := statuses.at(p.status)
+	named, known := namesOfVersions.Load(status.UpdateRevision)
+	return p.forced == version && p.forces > p.spent && status.Rollout != nil && known && named == p.version
 }
 
 // learnProtected: the status says what the subset protects. That ends the time in which it may be either of two.

@@ -44,8 +44,10 @@ type smallParent struct {
 	paused              bool
 	// raised: the user has set maxUnavailable to 100%; raisedEach: maxUnavailablePerSubset.
 	raised, raisedEach bool
-	// forced is the version in the annotation force-update; 0 if none.
-	forced statefulset.Version
+	// forced is the version in the annotation force-update, 0 if none, and forces the number in its value. spent is the last one
+	// that was there before the running rollout.
+	forced        statefulset.Version
+	forces, spent uint8
 	// approved is the annotation, interned; status is the status.
 	approved, status uint32
 	// told is the variant to which the position in the status belongs, asked the one for which approval is
@@ -204,7 +206,7 @@ func (k *smallKid) noticeEnd() {
 // encode appends the state to b, for hashing.
 func (s *smallState) encode(b []byte) []byte {
 	p := &s.parent
-	b = append(b, byte(p.version), p.replicas, p.variant, p.subsets, p.generation, flags(p.paused, p.raised, p.soaked, p.raisedEach), byte(p.forced), p.now,
+	b = append(b, byte(p.version), p.replicas, p.variant, p.subsets, p.generation, flags(p.paused, p.raised, p.soaked, p.raisedEach), byte(p.forced), p.forces, p.spent, p.now,
 		p.told, p.asked, byte(p.approval.version), p.approval.step, p.approval.variant, byte(p.approved), byte(p.approved>>8), byte(p.status), byte(p.status>>8), byte(p.status>>16), byte(p.status>>24))
 	for _, r := range p.recorded {
 		b = append(b, r.rank, r.left, r.spent, flags(r.rejected))

@@ -479,9 +479,9 @@ func perSubsetConfigs() []smallConfig {
 	)
 }
 
-// forcing sets the annotation force-update.
+// forcing sets the annotation force-update, to a value that it never had.
 func forcing() smallEdit {
-	return smallEdit{"force", func(p *smallParent) { p.forced = p.version }}
+	return smallEdit{"force", func(p *smallParent) { p.forced, p.forces = p.version, p.forces+1 }}
 }
 
 func forcedConfigs() []smallConfig {

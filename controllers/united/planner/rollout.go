@@ -25,10 +25,10 @@ func coordinate(in *Input, p *Plan) {
 		Update:   in.Update.Name, GoesBack: p.GoesBack,
 		State:    in.Parent.Status.Rollout,
 		Approved: in.Parent.Annotations[v1alpha1.AnnotationApproved],
-		Forced:   in.unspent(v1alpha1.AnnotationForceUpdate),
-		Promoted: in.unspent(v1alpha1.AnnotationPromote),
-		Spent:    in.spent(v1alpha1.AnnotationForceUpdate, v1alpha1.AnnotationPromote),
-		Retry:    in.unspent(v1alpha1.AnnotationRetry), Seen: in.Checks,
+		Forced:   in.moving(v1alpha1.AnnotationForceUpdate),
+		Promoted: in.moving(v1alpha1.AnnotationPromote),
+		Spent:    in.spentValues(), There: coordination.SpentBy(in.Parent.Annotations),
+		Retry: in.retrying(), Seen: in.Checks,
 		Paused: in.pauseReason(), Pause: in.pause(), Now: in.Now,
 		ProgressDeadline: in.Terms().Deadline, Resumed: in.Terms().Resumed,
 	}
@@ -49,6 +49,10 @@ func coordinate(in *Input, p *Plan) {
 		subsets = append(subsets, s)
 	}
 	decided := coordination.Coordinate(input)
+	if decided.State == nil && p.CurrentRevision != "" && p.CurrentRevision != in.Update.Name {
+		// It is paused before it began. As far as the status says, the one before is over.
+		decided.State = &v1alpha1.RolloutStatus{Revision: p.CurrentRevision, Phase: v1alpha1.RolloutDone, Spent: input.Spent}
+	}
 	p.Rollout = &decided
 	for i, s := range subsets {
 		d := &decided.Subsets[i]

@@ -258,7 +258,7 @@ func sameRollout(a, b *v1alpha1.RolloutStatus) bool {
 	}
 	return a.Revision == b.Revision && a.Phase == b.Phase && a.Message == b.Message && a.Step == b.Step && a.StepKey == b.StepKey &&
 		a.SoakedSeconds == b.SoakedSeconds && a.Forced == b.Forced && a.Promoted == b.Promoted && a.ApprovalKey == b.ApprovalKey &&
-		a.Retried == b.Retried && a.RejectedRevision == b.RejectedRevision && slices.EqualFunc(a.Checks, b.Checks, sameCheck)
+		a.Retried == b.Retried && a.Spent == b.Spent && a.RejectedRevision == b.RejectedRevision && slices.EqualFunc(a.Checks, b.Checks, sameCheck)
 }
 
 func sameCheck(a, b v1alpha1.CheckStatus) bool {

@@ -68,7 +68,7 @@ func Status(in *planner.Input, p *planner.Plan, results planner.Results, taken U
 	case in.Rejected == nil && completeOn(in, p, tallies):
 		status.CurrentRevision = in.Update.Name
 	}
-	if p.Rollout != nil && p.Rollout.State != nil { // there is none if it was paused before it began
+	if p.Rollout != nil && p.Rollout.State != nil { // there is none if it was paused before the first one
 		status.Rollout = p.Rollout.State.DeepCopy()
 		status.Rollout.Message = truncated(status.Rollout.Message, maxSubsetMessage)
 		status.Rollout.RejectedRevision = rejectedName(in)

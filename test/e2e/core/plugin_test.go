@@ -151,11 +151,8 @@ func TestPluginSteps(t *testing.T) {
 		w.Settle() // the way back: a promote of the revision that is left is spent
 		w.SetImage("v4")
 		w.AwaitApproval(0)
-		const spent = ", which is from before this revision was left: remove it, then set it again"
-		w.Eventually(func() string { return w.Rollout().Message }).Should(HaveSuffix(spent))
-		e.Expect(e.Plugin("promote", "web", "--yes").Err).To(ContainSubstring("kubectl annotate united -n %s web %s-", e.Namespace, v1alpha1.AnnotationPromote))
-		w.Patch(`{"metadata":{"annotations":{%q:null}}}`, v1alpha1.AnnotationPromote)
-		w.Eventually(func() string { return w.Rollout().Message }).ShouldNot(HaveSuffix(spent))
+		w.Eventually(func() string { return w.Rollout().Message }).Should(HaveSuffix("; the annotation %s, which was there before this rollout; to set it again, run: "+
+			"kubectl annotate --overwrite united -n %s web %[1]s=%s/$(date +%%s)", v1alpha1.AnnotationPromote, e.Namespace, w.Parent().Status.UpdateRevision))
 		e.Does("promote", "web", "--yes")
 		w.Eventually(w.Images).Should(Equal(Images{"zone-a": "v4 v4", "zone-b": "v4 v4"}))
 		w.Settle()

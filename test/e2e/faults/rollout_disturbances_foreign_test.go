@@ -193,7 +193,7 @@ func blockedAndForced(t *testing.T) {
 	w.SetImage("v2")
 	update := func() string { return w.Parent().Status.UpdateRevision }
 	blocked := w.AwaitPhase(v1alpha1.RolloutBlocked, "web-one-0", "repair it", "raise maxUnavailable", v1alpha1.AnnotationForceUpdate)
-	e.Expect(blocked.Message).To(HaveSuffix(v1alpha1.AnnotationForceUpdate + "=" + update()))
+	e.Expect(blocked.Message).To(HaveSuffix(v1alpha1.AnnotationForceUpdate + "=" + update() + "/$(date +%s)"))
 	w.IsNotReady(v1alpha1.ReasonBlocked)
 	ComesToRest(w, "one")
 	still.Holds()
