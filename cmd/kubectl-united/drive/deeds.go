@@ -72,7 +72,7 @@ var (
 
 // Question is what to ask before it.
 func (m Move) Question(parent *v1alpha1.UnitedDeployment) string {
-	update := parent.Status.UpdateRevision
+	update := known.Short(parent.Status.UpdateRevision)
 	switch {
 	case m == Force:
 		return fmt.Sprintf("Force %s of %s? It replaces the other replicas too, even if the new ones fail: failed and unavailable replicas and maxSkew hold nothing back. "+
@@ -93,7 +93,7 @@ func (m Move) Of(parent *v1alpha1.UnitedDeployment, now time.Time) (*Deed, error
 	if r := parent.Status.Rollout; update == parent.Status.CurrentRevision && (r == nil || r.Phase == v1alpha1.RolloutDone) {
 		return nil, fmt.Errorf("%s is rolled out, so there is nothing to %s", parent.Name, m.Verb)
 	}
-	return &Deed{What: m.Verb + " " + update, Operations: []change.Operation{annotate(parent, m.Annotation, anew(update, now))}}, nil
+	return &Deed{What: m.Verb + " " + known.Short(update), Operations: []change.Operation{annotate(parent, m.Annotation, anew(update, now))}}, nil
 }
 
 // anew names a revision in a value that an annotation never had before. What was there before a rollout does not count in it, and
@@ -109,9 +109,9 @@ func Retry(parent *v1alpha1.UnitedDeployment, now time.Time) (*Deed, error) {
 	if r == nil || !rejected && (r.Phase == v1alpha1.RolloutDone || len(r.Checks) == 0) {
 		return nil, fmt.Errorf("no check of %s is measured now, and its update revision is not rejected%s", parent.Name, phaseText(parent))
 	}
-	what := "the checks of " + update + " are measured anew"
+	what := "the checks of " + known.Short(update) + " are measured anew"
 	if rejected {
-		what = update + " is rolled out once more"
+		what = known.Short(update) + " is rolled out once more"
 	}
 	return &Deed{What: what, Operations: []change.Operation{annotate(parent, v1alpha1.AnnotationRetry, anew(update, now))}}, nil
 }
