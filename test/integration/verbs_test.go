@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -67,7 +66,7 @@ func withVerbs(t *testing.T, namespace string, verbs ...string) *verbsWorld {
 		object.SetNamespace(namespace)
 		_, err := w.by["edit"].Create(ctx, object, metav1.CreateOptions{DryRun: dryRun})
 		return err
-	}).WithTimeout(time.Minute).Should(MatchError(ContainSubstring("you need the verb release")))
+	}).WithTimeout(startTimeout).Should(MatchError(ContainSubstring("you need the verb release")))
 	return w
 }
 
