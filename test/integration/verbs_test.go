@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -24,49 +23,67 @@ import (
 	"github.com/unitedworkloads/united/test/install"
 )
 
-const verbsNamespace = "verbs"
+// author writes the UnitedDeployments of a namespace as one user.
+type author = dynamic.ResourceInterface
 
-// authors are the clients of ServiceAccounts that may edit UnitedDeployments, and have the verb after which they are named.
-func authors(t *testing.T, verbs ...string) map[string]dynamic.ResourceInterface {
+func as(g *WithT, user, namespace string) author {
+	config := rest.CopyConfig(fixture.cluster.Config())
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	client, err := dynamic.NewForConfig(config)
+	g.Expect(err).NotTo(HaveOccurred())
+	return client.Resource(v1alpha1.GroupVersion.WithResource("uniteddeployments")).Namespace(namespace)
+}
+
+// withVerbs makes a namespace in which the policy of verbs is in force, with a ServiceAccount that may edit UnitedDeployments, and one
+// for each verb that has it too, and is named after it.
+func withVerbs(t *testing.T, namespace string, verbs ...string) *verbsWorld {
 	t.Helper()
 	g, ctx := NewWithT(t), t.Context()
 	client, err := kubernetes.NewForConfig(fixture.cluster.Config())
 	g.Expect(err).NotTo(HaveOccurred())
-	meta := metav1.ObjectMeta{Name: verbsNamespace, Labels: map[string]string{"verbs": "true"}}
+	meta := metav1.ObjectMeta{Name: namespace, Labels: map[string]string{"verbs": "true"}}
 	_, err = client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: meta}, metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
-	all := map[string]dynamic.ResourceInterface{}
+	w := &verbsWorld{namespace: namespace, by: map[string]author{}, admin: fixture.client.Resource(v1alpha1.GroupVersion.WithResource("uniteddeployments")).Namespace(namespace)}
 	for _, verb := range append(verbs, "edit") {
 		meta := metav1.ObjectMeta{Name: verb}
-		_, err := client.RbacV1().Roles(verbsNamespace).Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"uniteddeployments", "uniteddeployments/scale"}, Verbs: []string{"get", "create", "patch", "update", verb}},
+		group := v1alpha1.GroupVersion.Group
+		_, err := client.RbacV1().Roles(namespace).Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{ // as the chart's role for editors
+			{APIGroups: []string{group}, Resources: []string{"uniteddeployments"}, Verbs: []string{"get", "list", "create", "update", "patch", "delete", "deletecollection", verb}},
+			{APIGroups: []string{group}, Resources: []string{"uniteddeployments/scale"}, Verbs: []string{"update", "patch"}},
 		}}, metav1.CreateOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
-		_, err = client.RbacV1().RoleBindings(verbsNamespace).Create(ctx, &rbacv1.RoleBinding{
+		_, err = client.RbacV1().RoleBindings(namespace).Create(ctx, &rbacv1.RoleBinding{
 			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: verb},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: verbsNamespace, Name: verb}},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: verb}},
 		}, metav1.CreateOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
-		config := rest.CopyConfig(fixture.cluster.Config())
-		config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + verbsNamespace + ":" + verb}
-		author, err := dynamic.NewForConfig(config)
-		g.Expect(err).NotTo(HaveOccurred())
-		all[verb] = author.Resource(v1alpha1.GroupVersion.WithResource("uniteddeployments")).Namespace(verbsNamespace)
+		w.by[verb] = as(g, "system:serviceaccount:"+namespace+":"+verb, namespace)
 	}
-	return all
+	installOfChart(t, "authorization.yaml", "Deny", "verbs")
+	g.Eventually(func() error {
+		object := with(t, "probe", put(`{type: Manual, manualUpdate: {defaultPartition: 0}}`, "spec", "updateStrategy"))
+		object.SetNamespace(namespace)
+		_, err := w.by["edit"].Create(ctx, object, metav1.CreateOptions{DryRun: dryRun})
+		return err
+	}).WithTimeout(startTimeout).Should(MatchError(ContainSubstring("you need the verb release")))
+	return w
 }
 
-// installOfChart installs a policy of the chart for the namespaces with a label.
-func installOfChart(t *testing.T, file, action, label string) {
+// installOfChart installs policies of the chart, for the namespaces with a label if there is one.
+func installOfChart(t *testing.T, file, action, label string, set ...string) {
 	t.Helper()
 	g, ctx := NewWithT(t), t.Context()
 	chart, err := install.ChartDir("united")
 	g.Expect(err).NotTo(HaveOccurred())
-	rendered, err := install.Helm(ctx, fixture.cluster, "template", "united", chart, "--set", "authorization.verbs=true", "--show-only", "templates/"+file)
+	args := append([]string{"template", "united", chart, "--set=authorization.verbs=true", "--show-only=templates/" + file}, set...)
+	rendered, err := install.Helm(ctx, fixture.cluster, args...)
 	g.Expect(err).NotTo(HaveOccurred())
 	actions := "  validationActions: [" + action + "]\n"
 	g.Expect(rendered).To(ContainSubstring(actions))
-	rendered = strings.Replace(rendered, actions, actions+"  matchResources: {namespaceSelector: {matchLabels: {"+label+": \"true\"}}}\n", 1)
+	if label != "" {
+		rendered = strings.Replace(rendered, actions, actions+"  matchResources: {namespaceSelector: {matchLabels: {"+label+": \"true\"}}}\n", 1)
+	}
 	path := filepath.Join(t.TempDir(), file)
 	g.Expect(os.WriteFile(path, []byte(rendered), 0o600)).To(Succeed())
 	g.Expect(fixture.cluster.Apply(ctx, path)).To(Succeed())
@@ -74,9 +91,8 @@ func installOfChart(t *testing.T, file, action, label string) {
 
 // TestVerbs checks with ServiceAccounts who may release, approve and force, and that nothing else needs a verb.
 func TestVerbs(t *testing.T) {
-	installOfChart(t, "authorization.yaml", "Deny", "verbs")
-	by := authors(t, "approve", "force", "release")
-	g := NewWithT(t)
+	w := withVerbs(t, "verbs", "approve", "force", "release")
+	g, by, verbsNamespace := NewWithT(t), w.by, w.namespace
 	needs := func(verb string) string { return "you need the verb " + verb + " on uniteddeployments to " }
 	create := func(author, strategy string) error {
 		object := with(t, "web", put(strategy, "spec", "updateStrategy"))
@@ -89,8 +105,7 @@ func TestVerbs(t *testing.T) {
 		return err
 	}
 	const open = `{type: Manual, manualUpdate: {defaultPartition: 0}}`
-	g.Eventually(func() error { return create("edit", open) }).WithTimeout(time.Minute).Should(
-		MatchError(ContainSubstring(needs("release") + `create one that is not held: set defaultPartition and all partitions to "100%"`)))
+	g.Expect(create("edit", open)).To(MatchError(ContainSubstring(needs("release") + `create one that is not held: set defaultPartition and all partitions to "100%"`)))
 	g.Expect(create("release", open)).To(Succeed())
 	for _, held := range []string{
 		`{type: Manual}`, `{type: Manual, manualUpdate: {partitions: {zone-a: "100%"}}}`, `{type: RollingUpdate, rollingUpdate: {}}`,
@@ -168,6 +183,8 @@ func TestVerbs(t *testing.T) {
 	g.Expect(patch("edit", merge, `{"spec":{"paused":false}}`)).To(MatchError(ContainSubstring(needs("release") + "set spec.paused to false")))
 	g.Expect(patch("edit", merge, `{"spec":{"paused":null}}`)).To(MatchError(ContainSubstring(needs("release"))))
 	g.Expect(patch("release", merge, `{"spec":{"paused":false}}`)).To(Succeed())
+
+	hasNoWarnings(t, "united-verbs")
 
 	// The largest object is within the budget.
 	largest := with(t, "l", all(setReleased(100), put(open, "spec", "updateStrategy")))

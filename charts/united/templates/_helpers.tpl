@@ -106,6 +106,31 @@ subjects:
   namespace: {{ .Release.Namespace }}
 {{- end -}}
 
+{{/* The namespaces of a policy about child workloads. */}}
+{{- define "united.watched" -}}
+{{- with .Values.watchNamespaces -}}
+namespaceSelector:
+  matchExpressions:
+  - key: kubernetes.io/metadata.name
+    operator: In
+    values: {{ toJson . }}
+{{- else -}}
+namespaceSelector: {}
+{{- end -}}
+{{- end -}}
+
+{{/* The users that may write child workloads: the manager, the controllers of Kubernetes, with or without ServiceAccounts of
+their own, and those of the kinds. Not that of HorizontalPodAutoscalers: one of a child would release. */}}
+{{- define "united.childWriters" -}}
+{{- $users := list (printf "system:serviceaccount:%s:%s" .Release.Namespace (include "united.serviceAccountName" .)) "system:kube-controller-manager" -}}
+{{- range list "deployment-controller" "generic-garbage-collector" "namespace-controller" "replicaset-controller" "statefulset-controller" -}}
+{{- $users = append $users (printf "system:serviceaccount:kube-system:%s" .) -}}
+{{- end -}}
+- name: not-by-a-controller
+  expression: >-
+    !(request.userInfo.username in {{ toJson (concat $users .Values.authorization.writers) }})
+{{- end -}}
+
 {{/* A generated file without its first line, which says that it is generated. */}}
 {{- define "united.generated" -}}
 {{- $path := printf "generated/%s.yaml" .path -}}

@@ -6,12 +6,14 @@ package coordination_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"pgregory.net/rapid"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/allocation"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/known"
 )
@@ -137,6 +139,94 @@ func TestScalingReleasesNothing(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestScaleReleasesNothing is why the scale of a parent needs no right to release: with type Manual and percentages, and whatever
+// the subsets ask for, scaling updates no replica that exists, and nothing is updated in a subset that is held. And while a parent
+// grows, no replica moves to another subset, where SECURITY.md says so.
+func TestScaleReleasesNothing(t *testing.T) {
+	number := rapid.Map(rapid.Int32Range(0, 9), func(n int32) *intstr.IntOrString { return new(intstr.FromInt32(n)) })
+	percentage := rapid.Map(rapid.IntRange(0, 60), func(p int) *intstr.IntOrString { return new(intstr.FromString(fmt.Sprint(p, "%"))) })
+	absent := rapid.Just((*intstr.IntOrString)(nil))
+	grown := 0
+	rapid.Check(t, func(t *rapid.T) {
+		kind := rapid.SampledFrom([]string{"numbers", "percentages", "mixed", "bounds", "bounds in percent"}).Draw(t, "kind")
+		wish := map[string]*rapid.Generator[*intstr.IntOrString]{
+			"numbers": rapid.OneOf(number, absent), "percentages": rapid.OneOf(percentage, absent), "mixed": rapid.OneOf(number, percentage, absent),
+			"bounds": rapid.OneOf(number, absent), "bounds in percent": rapid.OneOf(percentage, absent),
+		}[kind]
+		list := make([]v1alpha1.Subset, rapid.IntRange(1, 5).Draw(t, "subsets"))
+		partitions, worlds := make([]string, len(list)), make([]scaledSubset, len(list))
+		for i := range list {
+			if strings.HasPrefix(kind, "bounds") {
+				list[i].MinReplicas = wish.Draw(t, "min")
+				if i > 0 { // the first one takes the rest
+					list[i].MaxReplicas = wish.Draw(t, "max")
+				}
+			} else {
+				list[i].Replicas = wish.Draw(t, "replicas")
+			}
+			partitions[i] = rapid.SampledFrom([]string{"0%", "34%", "50%", "99%", "100%"}).Draw(t, "partition")
+		}
+		total := rapid.Int32Range(0, 40).Draw(t, "total")
+		split := allocation.Split(total, list).Replicas
+		for i := range worlds {
+			worlds[i] = scaledSubset{update: "v2", pods: slices.Repeat([]string{"old"}, int(split[i]))}
+			worlds[i].asks("100%", split[i]) // held, and then released
+			worlds[i].asks(partitions[i], split[i])
+		}
+		for range rapid.IntRange(1, 8).Draw(t, "events") {
+			next := rapid.OneOf(rapid.Int32Range(0, 40), rapid.Just(total+1)).Draw(t, "total")
+			after := allocation.Split(next, list).Replicas
+			for i := range worlds {
+				before := slices.Clone(worlds[i].pods)
+				worlds[i].asks(partitions[i], after[i])
+				pods := worlds[i].pods
+				for j := range min(len(before), len(pods)) {
+					if before[j] != pods[j] {
+						t.Fatalf("%s: %d of subset %d is released: %v to %v", partitions[i], j, i, before, pods)
+					}
+				}
+				if partitions[i] == "100%" && slices.Contains(pods, "v2") {
+					t.Fatalf("subset %d is held: %v", i, pods)
+				}
+				if next == total+1 {
+					grown++
+					// TestMixedWishesCanShift of package allocation has one of the others.
+					if after[i] < int32(len(before)) && kind != "mixed" && kind != "bounds in percent" {
+						t.Fatalf("%s: from %d to %d, subset %d loses a replica: %v", kind, total, next, i, after)
+					}
+				}
+			}
+			total = next
+		}
+	})
+	if grown == 0 {
+		t.Error("the control: no parent has grown by one")
+	}
+}
+
+// TestScalingStepByStep is what scaling can do all the same, and SECURITY.md tells: new replicas are protected by the share at the
+// moment at which they are created. Scaled in, and out one by one, more of a subset run the update revision than its percentage
+// says; those that were kept stay.
+func TestScalingStepByStep(t *testing.T) {
+	s := &scaledSubset{update: "v2", pods: slices.Repeat([]string{"old"}, 10)}
+	s.asks("100%", 10)
+	s.asks("50%", 10)
+	updated := func() int {
+		return len(s.pods) - len(slices.DeleteFunc(slices.Clone(s.pods), func(pod string) bool { return pod == "v2" }))
+	}
+	s.asks("50%", 4)
+	if s.asks("50%", 10); updated() != 5 {
+		t.Error("in and out at once:", s.pods)
+	}
+	s.asks("50%", 4)
+	for replicas := range int32(7) {
+		s.asks("50%", 4+replicas)
+	}
+	if updated() != 6 {
+		t.Error("out one by one:", s.pods)
+	}
 }
 
 // rose reports whether a percentage rose.

@@ -12,13 +12,14 @@ import (
 )
 
 // TestRightsSuffice runs the manager through the scenario of the built-in kinds with the rights of the chart: nothing is
-// refused, and only rights for other kinds are not used.
+// refused, also while child workloads are left to it and the controllers, and only rights for other kinds are not used.
 func TestRightsSuffice(t *testing.T) {
 	t.Parallel()
 	e := NewEnv(t)
 	e.NeedCRD()
 	audit := StartAudit(t)
 	s := NewScenario(t, audit, nil, RightsPrefix+"built-in", nil, ClassicInformers)
+	s.LeaveChildren(s.Namespace)
 	s.Expect(s.Run()).To(Succeed())
 	s.Stop()
 	unused := s.Unused(RightsOf(e.Render(RightsPrefix + "none")))

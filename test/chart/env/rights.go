@@ -12,10 +12,17 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/test/cluster"
 	"github.com/unitedworkloads/united/test/install"
 )
@@ -78,6 +85,36 @@ func (e *Env) Render(namespace string) []*unstructured.Unstructured {
 		return strings.Compare(a.GetKind()+a.GetName(), b.GetKind()+b.GetName())
 	})
 	return objects
+}
+
+// LeaveChildren puts the policy of authorization.children in force in a namespace, for all but its manager, the controllers, and
+// these tests.
+func (e *Env) LeaveChildren(namespace string) {
+	e.T.Helper()
+	out := e.Helm("template", namespace, e.Chart("united"), "--namespace="+namespace, "--show-only=templates/authorization-children.yaml",
+		"--set=authorization.children=true,authorization.writers={admin,kruise-manager,lws-manager},watchNamespaces={"+namespace+"}",
+		"--set=serviceAccount.name="+install.ServiceAccount)
+	for _, object := range e.Decode([]byte(out)) {
+		e.T.Cleanup(func() { _ = e.Delete(context.WithoutCancel(e.Ctx), object) })
+		e.Expect(e.Create(e.Ctx, object)).To(Succeed())
+	}
+	config := rest.CopyConfig(Shared.Cluster.Config())
+	config.Impersonate = rest.ImpersonationConfig{UserName: "another-administrator", Groups: []string{"system:masters"}}
+	another, err := kubernetes.NewForConfig(config)
+	e.Expect(err).NotTo(HaveOccurred())
+	labels := map[string]string{v1alpha1.LabelSubset: "a"}
+	child := &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "child", OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: "parent", UID: "none", Controller: ptr.To(true),
+		}}},
+		Spec: appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "c"}}},
+		}},
+	}
+	e.Eventually(func() error {
+		_, err := another.AppsV1().StatefulSets(namespace).Create(e.Ctx, child, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}).Should(MatchError(ContainSubstring("only United and the controllers of Kubernetes may create child")))
 }
 
 // rulesOf returns the rules of a role; nil for any other object.

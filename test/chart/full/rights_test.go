@@ -33,6 +33,7 @@ func TestEveryRightIsNeeded(t *testing.T) {
 		t.Run("complete "+env, func(t *testing.T) {
 			t.Parallel()
 			s := NewScenario(t, audit, foreignKinds(), fmt.Sprintf("%scomplete-%d", RightsPrefix, i), nil, env)
+			s.LeaveChildren(s.Namespace)
 			s.Expect(s.Run()).To(Succeed())
 			s.Stop()
 			if unused := s.Unused(all); env != "" {
