@@ -77,6 +77,7 @@ status:
     forced: true
     promoted: true
     retried: a1b2c3d4
+    spent: 0c1b2a3d
     rejectedRevision: web-2
     checks: [{name: c, state: Failed, message: m, sinceTime: "2026-01-01T00:00:00Z", failingTime: "2026-01-01T00:00:00Z", run: job/x, step: 1, key: a1b2c3d4}]
     approvalKey: k

@@ -411,7 +411,7 @@ func (o *Oracle) judgeSteps(from int, over bool, is *v1alpha1.RolloutStatus, ste
 	}
 	o.Checked["step"]++
 	promoted := o.moves(v1alpha1.AnnotationPromote, is.Revision)
-	if int(is.Step) != from+1 && !(promoted && int(is.Step) == len(steps)) {
+	if int(is.Step) != from+1 && (!promoted || int(is.Step) != len(steps)) {
 		o.fail("the rollout goes from step %d to %d", from, is.Step)
 	}
 	for _, s := range now {

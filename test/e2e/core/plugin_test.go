@@ -152,7 +152,7 @@ func TestPluginSteps(t *testing.T) {
 		w.SetImage("v4")
 		w.AwaitApproval(0)
 		w.Eventually(func() string { return w.Rollout().Message }).Should(HaveSuffix("; the annotation %s, which was there before this rollout; to set it again, run: "+
-			"kubectl annotate --overwrite united -n %s web %[1]s=%s/$(date +%%s)", v1alpha1.AnnotationPromote, e.Namespace, w.Parent().Status.UpdateRevision))
+			"kubectl annotate --overwrite united -n %[2]s web %[1]s=%[3]s/$(date +%%s)", v1alpha1.AnnotationPromote, e.Namespace, w.Parent().Status.UpdateRevision))
 		e.Does("promote", "web", "--yes")
 		w.Eventually(w.Images).Should(Equal(Images{"zone-a": "v4 v4", "zone-b": "v4 v4"}))
 		w.Settle()
