@@ -15,6 +15,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	. "github.com/unitedworkloads/united/test/e2e/env"
 )
 
@@ -91,7 +92,7 @@ func TestPluginCanary(t *testing.T) {
 		w.Runs(Images{"zone-a": "v1 v2", "zone-b": "v2 v2", "zone-c": "v1 v1"})
 		w.SetImage("v3")
 		w.Settle()
-		e.Expect(e.Does("status", "web")).To(ContainSubstring("are for " + update + ", so everything else is held"))
+		e.Expect(e.Does("status", "web")).To(ContainSubstring("are for " + known.Short(update) + ", so everything else is held"))
 		e.Does("release", "web", "zone-c")
 		w.Settle()
 		w.Runs(Images{"zone-a": "v1 v2", "zone-b": "v2 v2", "zone-c": "v3 v3"})

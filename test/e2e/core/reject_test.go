@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	. "github.com/unitedworkloads/united/test/e2e/env"
 )
 
@@ -27,7 +28,7 @@ func TestRejected(t *testing.T) {
 	rejected := ""
 	isRejected := func(image, for_ string) {
 		t.Helper()
-		w.StallsWhole(v1alpha1.ReasonRevisionRejected, rejected+" is rejected: ", "united.dev/retry="+rejected+"/$(date +%s)")
+		w.StallsWhole(v1alpha1.ReasonRevisionRejected, known.Short(rejected)+" is rejected: ", "united.dev/retry="+rejected+"/$(date +%s)")
 		w.Eventually(func(g Gomega) {
 			s := w.Parent().Status
 			g.Expect(s.Rollout.Phase).To(Equal(v1alpha1.RolloutDone))
@@ -43,7 +44,7 @@ func TestRejected(t *testing.T) {
 		w.Eventually(func() string { return w.Parent().Status.UpdateRevision }).ShouldNot(Equal(first))
 		rejected = w.Parent().Status.UpdateRevision
 		w.AwaitEvent(corev1.EventTypeWarning, v1alpha1.ReasonReplicaFailed, "failed")
-		w.AwaitEvent(corev1.EventTypeWarning, v1alpha1.ReasonRevisionRejected, rejected+" is rejected: web-zone-a-1 (")
+		w.AwaitEvent(corev1.EventTypeWarning, v1alpha1.ReasonRevisionRejected, known.Short(rejected)+" is rejected: web-zone-a-1 (")
 		isRejected("v1", first)
 		e.Expect(ledger.Taken()).To(BeNumerically("<=", 2), "%s", ledger)
 	})
@@ -75,7 +76,7 @@ func TestRejected(t *testing.T) {
 		e.Expect(e.Does("status", "web")).To(ContainSubstring("RevisionRejected"))
 		e.Expect(e.Does("why", "web")).To(And(ContainSubstring("RevisionRejected"), ContainSubstring("kubectl united retry web -n "+e.Namespace+" rolls it out once more"), ContainSubstring("kubectl united undo web")))
 		e.Expect(e.Does("retry", "web")).To(ContainSubstring("is rolled out once more"))
-		w.AwaitEvent(corev1.EventTypeNormal, v1alpha1.EventRolloutStarted, "Rolling out "+rejected+" once more, which was rejected")
+		w.AwaitEvent(corev1.EventTypeNormal, v1alpha1.EventRolloutStarted, "Rolling out "+known.Short(rejected)+" once more, which was rejected")
 		isRejected("v1", first)
 		still.Fires()
 	})
