@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"flag"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
@@ -97,6 +98,9 @@ func (o *options) run(ctx context.Context) error {
 	// Leave the rate limit to the API server's priority and fairness.
 	restConfig.QPS = -1
 	restConfig.Wrap(united.Transport())
+	if err := o.hasCertificate(); err != nil {
+		return err
+	}
 	mgr, err := o.newManager(restConfig)
 	if err != nil {
 		return err
@@ -183,6 +187,18 @@ func (o *options) checkObjects() (objects []schema.GroupResource) {
 		objects = append(objects, schema.ParseGroupResource(resource))
 	}
 	return objects
+}
+
+// hasCertificate refuses to start without the certificate that is asked for. Trap: controller-runtime would make one of its own.
+func (o *options) hasCertificate() error {
+	if o.certDir == "" || !o.metricsSecure {
+		return nil
+	}
+	_, err := tls.LoadX509KeyPair(filepath.Join(o.certDir, "tls.crt"), filepath.Join(o.certDir, "tls.key"))
+	if err != nil {
+		return fmt.Errorf("--metrics-cert-dir must have tls.crt and tls.key, as a Secret of type kubernetes.io/tls has them: %w", err)
+	}
+	return nil
 }
 
 func (o *options) metricsOptions() metricsserver.Options {
