@@ -8,11 +8,13 @@ import (
 	"crypto/tls"
 	"flag"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -38,7 +40,9 @@ type options struct {
 	probeAddress   string
 	pprofAddress   string
 	workers        int
+	certDir        string
 	namespaces     []string
+	objects        []string
 	servers        string
 
 	leaderElect             bool
@@ -63,10 +67,12 @@ func newCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", `address of the metrics endpoint; "0" turns it off`)
 	f.BoolVar(&o.metricsSecure, "metrics-secure", true, "serve metrics over HTTPS to clients that may get the non-resource URL /metrics")
+	f.StringVar(&o.certDir, "metrics-cert-dir", "", "directory with tls.crt and tls.key for the metrics, which are read again when they change; without it, the certificate is self-signed")
 	f.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", `address of /healthz and /readyz; "0" turns them off`)
 	f.StringVar(&o.pprofAddress, "pprof-bind-address", "0", `address of /debug/pprof, which is open to everybody who reaches it; "0" turns it off`)
 	f.IntVar(&o.workers, "workers", 8, "number of UnitedDeployments that are reconciled at the same time")
 	f.StringSliceVar(&o.namespaces, "watch-namespaces", nil, "namespaces to watch; all if not given")
+	f.StringSliceVar(&o.objects, "check-objects", nil, "resources that checks of type objectCondition may name, such as mysqlclusters.moco.cybozu.com, or services")
 	f.StringVar(&o.servers, "prometheus-servers", "", "file with the Prometheus servers of checks; it is read again when it changes")
 	f.BoolVar(&o.leaderElect, "leader-elect", true, "run only while holding the Lease united-manager")
 	f.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "namespace of the Lease; that of the pod if not given")
@@ -92,11 +98,14 @@ func (o *options) run(ctx context.Context) error {
 	// Leave the rate limit to the API server's priority and fairness.
 	restConfig.QPS = -1
 	restConfig.Wrap(united.Transport())
+	if err := o.hasCertificate(); err != nil {
+		return err
+	}
 	mgr, err := o.newManager(restConfig)
 	if err != nil {
 		return err
 	}
-	if err := united.SetUp(ctx, mgr, all.Registry(), o.workers, o.cachedNamespaces(), o.servers); err != nil {
+	if err := united.SetUp(ctx, mgr, all.Registry(), o.workers, o.cachedNamespaces(), o.checkObjects(), o.servers); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
@@ -172,9 +181,30 @@ func (o *options) cachedNamespaces() map[string]cache.Config {
 	return namespaces
 }
 
+// checkObjects are the resources that checks may name.
+func (o *options) checkObjects() (objects []schema.GroupResource) {
+	for _, resource := range o.objects {
+		objects = append(objects, schema.ParseGroupResource(resource))
+	}
+	return objects
+}
+
+// hasCertificate refuses to start without the certificate that is asked for. Trap: controller-runtime would make one of its own.
+func (o *options) hasCertificate() error {
+	if o.certDir == "" || !o.metricsSecure {
+		return nil
+	}
+	_, err := tls.LoadX509KeyPair(filepath.Join(o.certDir, "tls.crt"), filepath.Join(o.certDir, "tls.key"))
+	if err != nil {
+		return fmt.Errorf("--metrics-cert-dir must have tls.crt and tls.key, as a Secret of type kubernetes.io/tls has them: %w", err)
+	}
+	return nil
+}
+
 func (o *options) metricsOptions() metricsserver.Options {
 	m := metricsserver.Options{BindAddress: o.metricsAddress, SecureServing: o.metricsSecure}
 	if o.metricsSecure {
+		m.CertDir = o.certDir // the names of the files are those in a Secret of type kubernetes.io/tls
 		m.FilterProvider = filters.WithAuthenticationAndAuthorization
 		// HTTP/2 has a history of denial-of-service attacks by stream resets, and nothing here needs
 		// it.

@@ -4,7 +4,11 @@
 package subset
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -32,6 +36,30 @@ func TestRecordedPartition(t *testing.T) {
 		if got := RecordedPartition(tc.child.observed()); got != tc.want {
 			t.Errorf("%s: want %d, have %d", tc.name, tc.want, got)
 		}
+	}
+}
+
+// Whoever may edit a child can write anything into its annotations. The copy in the status of the parent is small nevertheless, and
+// does not change again by itself.
+func TestCopyIsSmall(t *testing.T) {
+	b := aChild().recorded(2, "h1", 2)
+	ours := Record(b.observed(), nil)
+	for key := range b.Meta.Annotations {
+		b.Meta.Annotations[key] = strings.Repeat("日<", 50_000)
+	}
+	o := b.observed()
+	o.SpecObserved, o.UpdateHash = true, strings.Repeat("h", 1<<20)
+	cut := Record(o, nil)
+	for _, v := range append(slices.Collect(maps.Values(cut.Annotations)), cut.Hash) {
+		if len(v) > 64 || !utf8.ValidString(v) {
+			t.Errorf("%.100q", v)
+		}
+	}
+	if !unaltered(cut) || Record(o, cut) != cut {
+		t.Error("it changes again")
+	}
+	if len(ours.Annotations) == 0 || ours.Annotations[v1alpha1.AnnotationRevision] != RevisionOf(aChild().recorded(2, "h1", 2).observed()) {
+		t.Error("ours is cut", ours)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -49,11 +50,28 @@ func Record(o *adapters.Observed, was *v1alpha1.ChildRecord) *v1alpha1.ChildReco
 	case was != nil && was.Annotations[v1alpha1.AnnotationRevision] == RevisionOf(o):
 		record.Hash = was.Hash
 	}
+	bound(record)
 	if was != nil && was.Generation == record.Generation && was.Hash == record.Hash && maps.Equal(was.Annotations, record.Annotations) {
 		return was // even if it is from an earlier version of United; that alone does not justify a write
 	}
 	record.Checksum = checksumOf(record)
 	return record
+}
+
+// bound cuts values that are not ours, so that no length of them prevents the status from being written. Ours are names, which fit.
+func bound(record *v1alpha1.ChildRecord) {
+	const most, each = 1024, 64
+	size := len(record.Hash)
+	for _, v := range record.Annotations {
+		size += len(v)
+	}
+	if size <= most {
+		return
+	}
+	record.Hash = strings.ToValidUTF8(record.Hash[:min(each, len(record.Hash))], "")
+	for key, v := range record.Annotations {
+		record.Annotations[key] = strings.ToValidUTF8(v[:min(each, len(v))], "")
+	}
 }
 
 // checksumOf returns the checksum of a copy.

@@ -180,8 +180,9 @@ func indexByParent(ctx context.Context, in client.FieldIndexer, object client.Ob
 }
 
 // SetUp adds the controller to a manager whose cache has CacheOptions. namespaces are the ones that it caches, nil for
-// all. servers is the path of the file with the Prometheus servers of checks; "" without any.
-func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, workers int, namespaces map[string]cache.Config, servers string) error {
+// all. objects are the resources that checks may name, and servers is the path of the file with their Prometheus servers; "" without
+// any.
+func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, workers int, namespaces map[string]cache.Config, objects []schema.GroupResource, servers string) error {
 	for _, object := range []client.Object{&corev1.Pod{}, &appsv1.ControllerRevision{}} {
 		if err := indexByParent(ctx, mgr.GetFieldIndexer(), object); err != nil {
 			return err
@@ -198,7 +199,7 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 	if err != nil {
 		return fmt.Errorf("client for the objects of checks: %w", err)
 	}
-	observed := checks.New(dynamicClient, mgr.GetRESTMapper(), queries.NewServers(servers, clock.RealClock{}), clock.RealClock{})
+	observed := checks.New(dynamicClient, mgr.GetRESTMapper(), objects, queries.NewServers(servers, clock.RealClock{}), clock.RealClock{})
 	if err := errors.Join(mgr.Add(observed), mgr.Add(manager.RunnableFunc(returnMemory))); err != nil {
 		return fmt.Errorf("runner of checks, return of memory: %w", err)
 	}

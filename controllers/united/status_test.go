@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/known"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -442,6 +443,20 @@ func TestMessagesAreCut(t *testing.T) {
 	s.pass()
 	if m := s.status().Rollout.Message; !strings.HasPrefix(m, "web-a-1 (spec.template") || len(m) > 1024 {
 		t.Error(len(m), m)
+	}
+
+	s, c := checked(t)
+	for i, shout := range []string{"\x1b[2J", "<", "\u202e\n"} {
+		c.CheckResult = known.CheckResult{Seen: true, Message: "mysql says: " + strings.Repeat(shout, 1<<20)}
+		s.image(fmt.Sprint("v", i+2)).goOn(3)
+		raw, err := json.Marshal(s.status())
+		if err != nil || len(raw) > 20_000 {
+			t.Errorf("the status has %d bytes, %v", len(raw), err)
+		}
+		if m := s.status().Rollout.Checks[0].Message; !strings.HasPrefix(m, "mysql says:") || strings.ContainsAny(string(raw)+strings.Join(s.heard(), ""), "\x1b\u202e\n") || strings.Contains(string(raw), "u001b") {
+			t.Errorf("%.200q", m)
+		}
+		resting(t, s)
 	}
 }
 

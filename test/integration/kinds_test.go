@@ -107,7 +107,7 @@ func manage(t *testing.T, g *WithT, api client.Client, namespace string) {
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(t.Context())
-	g.Expect(united.SetUp(ctx, mgr, adapters.Registry{statefulset.New(), gadgets{statefulset.New()}}, 2, nil, "")).To(Succeed())
+	g.Expect(united.SetUp(ctx, mgr, adapters.Registry{statefulset.New(), gadgets{statefulset.New()}}, 2, nil, nil, "")).To(Succeed())
 	ended := make(chan error)
 	go func() { ended <- mgr.Start(ctx) }()
 	t.Cleanup(func() {

@@ -68,6 +68,29 @@ and upgrades: not with `helm template`, and not without the permission to list D
 {{- end -}}
 {{- end -}}
 
+{{/* The Secrets that the manager reads as files. It does more than checks, so it starts without that of the servers. */}}
+{{- define "united.secrets" -}}
+{{- $secrets := list -}}
+{{- with include "united.serversSecret" . -}}
+{{- $secrets = append $secrets (dict "name" "prometheus" "secret" (dict "secretName" . "optional" true)) -}}
+{{- end -}}
+{{- if and .Values.metrics.enabled .Values.metrics.certSecret -}}
+{{- $secrets = append $secrets (dict "name" "metrics" "secret" (dict "secretName" .Values.metrics.certSecret)) -}}
+{{- end -}}
+{{- toYaml $secrets -}}
+{{- end -}}
+
+{{/* What checks may name, as the manager takes it: deployments.apps, or services. */}}
+{{- define "united.checkObjects" -}}
+{{- $resources := list -}}
+{{- range $object := .Values.checks.objects -}}
+{{- range $object.resources -}}
+{{- $resources = append $resources (printf "%s.%s" . $object.apiGroup | trimSuffix ".") -}}
+{{- end -}}
+{{- end -}}
+{{- join "," $resources -}}
+{{- end -}}
+
 {{- define "united.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "united.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}

@@ -50,13 +50,17 @@ func (e exit) Unwrap() error { return e.error }
 // Run runs the plugin, and returns its exit code.
 func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams) int {
 	log.SetLogger(logr.Discard())
-	root := New(streams)
+	return finished(ctx, New(streams), args)
+}
+
+// finished runs a command, prints its error, and returns its exit code.
+func finished(ctx context.Context, root *cobra.Command, args []string) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
 	}
-	_, _ = fmt.Fprintln(streams.ErrOut, "error:", err)
+	_, _ = fmt.Fprintln(root.ErrOrStderr(), "error:", err)
 	if coded := (exit{}); errors.As(err, &coded) {
 		return coded.code
 	}
@@ -73,7 +77,12 @@ type options struct {
 
 // New returns the root command.
 func New(streams genericiooptions.IOStreams) *cobra.Command {
-	o := &options{IOStreams: streams, config: genericclioptions.NewConfigFlags(true)}
+	return (&options{IOStreams: streams, config: genericclioptions.NewConfigFlags(true)}).root()
+}
+
+func (o *options) root() *cobra.Command {
+	// What others wrote into the cluster must not reach a terminal as it is, wherever it is printed.
+	o.Out, o.ErrOut = view.Terminal{Writer: o.Out}, view.Terminal{Writer: o.ErrOut}
 	root := &cobra.Command{
 		Use:          "kubectl-united",
 		Short:        "See, drive and undo rollouts of UnitedDeployments",
@@ -88,9 +97,9 @@ func New(streams genericiooptions.IOStreams) *cobra.Command {
 		},
 	}
 	root.AddGroup(groups...)
-	root.SetIn(streams.In)
-	root.SetOut(streams.Out)
-	root.SetErr(streams.ErrOut)
+	root.SetIn(o.In)
+	root.SetOut(o.Out)
+	root.SetErr(o.ErrOut)
 	o.config.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().VisitAll(func(f *pflag.Flag) { f.Hidden = f.Name != "namespace" && f.Name != "context" })
 	root.AddCommand(o.commands()...)
@@ -207,7 +216,8 @@ func (o *options) notFound(ctx context.Context, api client.Reader, namespace, na
 // style is how text is written to the output.
 func (o *options) style() view.Style {
 	s := view.Style{ASCII: !utf8Locale(), Scope: o.scope()}
-	if file, ok := o.Out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+	out, _ := o.Out.(view.Terminal)
+	if file, ok := out.Writer.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		_, none := os.LookupEnv("NO_COLOR")
 		s.Color = !none && os.Getenv("TERM") != "dumb"
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil {

@@ -122,8 +122,9 @@ func structured(w io.Writer, output string, value any, names string) error {
 	switch output {
 	case "json":
 		text, err = json.MarshalIndent(value, "", "  ")
+		text = []byte(view.Escaped(string(text), false))
 	case "yaml":
-		text, err = yaml.Marshal(value)
+		text, err = asYAML(value)
 	case "name":
 		text = []byte(names)
 	default:
@@ -134,6 +135,21 @@ func structured(w io.Writer, output string, value any, names string) error {
 	}
 	_, err = fmt.Fprintln(w, string(bytes.TrimRight(text, "\n")))
 	return err
+}
+
+// asYAML returns a value as YAML. If that has characters that a terminal would obey or hide, it is JSON, which is YAML too, where they
+// can be escaped wherever they are.
+func asYAML(value any) ([]byte, error) {
+	raw, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	raw = []byte(view.Escaped(string(raw), true)) // without that, control characters would be refused
+	text, err := yaml.JSONToYAML(raw)
+	if err == nil && view.Escaped(string(text), true) != string(text) {
+		return raw, nil
+	}
+	return text, err
 }
 
 // watch shows again and again, until it is interrupted.
@@ -156,8 +172,7 @@ func (o *options) watch(ctx context.Context, show func(context.Context, io.Write
 		seen = true
 		switch {
 		case style.Width > 0: // a terminal: home, the screen with each line cleared to its end, and clear what is left
-			text := bytes.ReplaceAll(screen.Bytes(), []byte("\n"), []byte("\x1b[K\n"))
-			_, _ = fmt.Fprintf(o.Out, "\x1b[H%s\x1b[J", text)
+			_, _ = fmt.Fprint(o.Out, view.Redrawn(screen.String()))
 		case line != last:
 			_, _ = fmt.Fprintln(o.Out, time.Now().UTC().Format(time.RFC3339), line)
 			last = line

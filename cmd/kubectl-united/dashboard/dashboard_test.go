@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -164,6 +165,56 @@ func TestHub(t *testing.T) {
 	leaveTwo()
 	leaveOther()
 	g.Expect(h.rooms).To(BeEmpty())
+}
+
+// received returns the data of the events in a stream, by the rules of the HTML standard: a line ends with CR LF, LF or CR, and an empty
+// line ends an event. Other fields than data, which we never send, are returned as they are.
+func received(stream string) (data, others []string) {
+	var lines []string
+	for line := range strings.SplitSeq(regexp.MustCompile("\r\n|\n|\r").ReplaceAllString(stream, "\n"), "\n") {
+		switch field, value, _ := strings.Cut(line, ":"); {
+		case line == "" && lines != nil:
+			data, lines = append(data, strings.Join(lines, "\n")), nil
+		case field == "data":
+			lines = append(lines, strings.TrimPrefix(value, " "))
+		case line != "" && field != "":
+			others = append(others, line)
+		}
+	}
+	return data, others
+}
+
+// Whatever ends a line in what somebody else wrote, the event remains one, with all of the page.
+func TestStreamIsOfWholePages(t *testing.T) {
+	for name, end := range map[string]string{"LF": "\n", "CR": "\r", "CR LF": "\r\n", "LF CR": "\n\r", "two CR": "\r\r", "LINE SEPARATOR": "\u2028", "NEXT LINE": "\u0085", "VT": "\v", "FF": "\f"} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			p := pageOf(zoneWith("a", 0, view.Updated))
+			p.Events = []event{{Type: "Warning", Reason: "ReplicaFailed", Note: "web-a-0 failed" + end + end + "event: gone" + end + "data: <p>All is well</p>" + end + end + "retry: 1" + end, Count: 1}}
+			page := made("object", p)
+			g.Expect(page).To(ContainSubstring("All is well"))
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			s := &server{hub: &hub{ctx: ctx, rooms: map[client.ObjectKey]*room{}, page: func(context.Context, client.ObjectKey, *seen) string { return page }}}
+			w := httptest.NewRecorder()
+			s.stream(flushed{w, cancel}, httptest.NewRequestWithContext(ctx, http.MethodGet, "/live/shop/web", http.NoBody))
+			data, others := received(w.Body.String())
+			g.Expect(others).To(BeEmpty())
+			g.Expect(data).To(HaveLen(1))
+			g.Expect(data[0]).To(Equal(regexp.MustCompile("\r\n|\r").ReplaceAllString(page, "\n")), "a browser reads this as the same page")
+		})
+	}
+}
+
+// flushed ends a stream after what is sent first.
+type flushed struct {
+	*httptest.ResponseRecorder
+	done func()
+}
+
+func (f flushed) Flush() {
+	f.ResponseRecorder.Flush()
+	f.done()
 }
 
 // A replica that runs the update revision counts as updated, whatever its state, and one of an unknown revision is told by its images.

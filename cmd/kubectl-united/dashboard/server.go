@@ -176,6 +176,9 @@ func (s *server) refuses(r *http.Request) string {
 	return ""
 }
 
+// lineEnds begins a line of an event anew after whatever ends a line in a stream. In a page they are all the same.
+var lineEnds = strings.NewReplacer("\r\n", "\ndata: ", "\r", "\ndata: ", "\n", "\ndata: ")
+
 // stream sends the live part of a page, again when something in it has changed.
 func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 	tab, leave := s.hub.join(keyOf(r))
@@ -190,7 +193,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		case page := <-tab:
-			text = "data: " + strings.ReplaceAll(page, "\n", "\ndata: ") + "\n\n"
+			text = "data: " + lineEnds.Replace(page) + "\n\n"
 		case <-ticker.C:
 		}
 		if _, err := w.Write([]byte(text)); err != nil || out.Flush() != nil {

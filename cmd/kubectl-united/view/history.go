@@ -8,7 +8,6 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -131,7 +130,7 @@ func (s Style) PrintHistory(w io.Writer, h *History, now time.Time) {
 		}
 		row := []cell{{fmt.Sprint(e.Number), ""}, {known.Short(e.Name), bold}, {age, ""}, {strings.Join(e.Marks, ","), green}, {e.ImageNames(), ""}}
 		if causes {
-			row = append(row, cell{printable(e.ChangeCause), ""})
+			row = append(row, cell{e.ChangeCause, ""})
 		}
 		var by []string
 		for _, r := range e.RunBy {
@@ -146,16 +145,6 @@ func (s Style) PrintHistory(w io.Writer, h *History, now time.Time) {
 	if h.Unseen != "" {
 		_, _ = fmt.Fprintln(w, s.paint(dim, "\nNot seen: "+h.Unseen))
 	}
-}
-
-// printable returns a text that somebody else wrote on one line, and without what a terminal would obey.
-func printable(text string) string {
-	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, text)), " ")
 }
 
 func runText(n int32) string {

@@ -58,9 +58,9 @@ func TestHistory(t *testing.T) {
 	h.Unknown = 1
 	text := &strings.Builder{}
 	view.Style{}.PrintHistory(text, h, epoch.Add(90*time.Minute))
-	g.Expect(strings.Join(trimmed(text.String()), "\n")).To(Equal(`REVISION  NAME   AGE  STATE            IMAGES           CHANGE-CAUSE  RUN BY
+	g.Expect(strings.Join(trimmed(text.String()), "\n")).To(Equal(`REVISION  NAME   AGE  STATE            IMAGES           CHANGE-CAUSE   RUN BY
 1         web-0  90m  left             web:v2, side:v1
-2         web-1  90m  current          web:v1, side:v1  the first     2 of zone-a, 1 of zone-b
+2         web-1  90m  current          web:v1, side:v1  the \x1bfirst  2 of zone-a, 1 of zone-b
 3         web-2  90m  update,rejected  web:v2, side:v1
 
 It is not known which revision 1 replica runs.
@@ -158,6 +158,6 @@ func TestHeld(t *testing.T) {
 	}
 	g.Expect(told).To(Equal([]string{"d waiting", "c held", "a ok", "b ok"}))
 	text := &strings.Builder{}
-	view.Style{Color: true}.PrintList(text, all[1:2], false)
+	view.Style{Color: true}.PrintList(view.Terminal{Writer: text}, all[1:2], false)
 	g.Expect(text.String()).To(ContainSubstring("\x1b[34mRolloutHeld\x1b[0m"))
 }

@@ -233,7 +233,6 @@ func labels(st *Status) map[string]string {
 }
 
 // subsets writes a row for each subset, what the marks mean, and what the subsets wait for, once for those that wait for the same.
-// Bars have a width of their own, since their characters are painted one by one.
 func (s Style) subsets(w io.Writer, st *Status) {
 	drawn, widths, widest := make([]string, len(st.Subsets)), make([]int, len(st.Subsets)), len("REPLICAS")
 	for i := range st.Subsets {
@@ -261,7 +260,7 @@ func (s Style) subsets(w io.Writer, st *Status) {
 		}
 		rows = append(rows, []cell{
 			{sub.Name, ""}, {fmt.Sprintf("%d/%d", sub.Updated, sub.Desired), ""}, {fmt.Sprintf("%d/%d", sub.Available, sub.Desired), ""},
-			{strings.Repeat("\x00", widths[i]) + strings.Repeat(" ", widest-widths[i]), ""}, {strings.Join(runs, ", "), ""}, {partition, ""}, {sub.Phase, colorOf[sub.Phase]},
+			{drawn[i] + strings.Repeat(" ", widest-widths[i]), ""}, {strings.Join(runs, ", "), ""}, {partition, ""}, {sub.Phase, colorOf[sub.Phase]},
 		})
 	}
 	if unknown {
@@ -269,15 +268,7 @@ func (s Style) subsets(w io.Writer, st *Status) {
 			rows[i] = slices.Delete(rows[i], column, column+1)
 		}
 	}
-	text := &strings.Builder{}
-	s.table(text, rows)
-	out := text.String()
-	for i := range drawn {
-		if widths[i] > 0 {
-			out = strings.Replace(out, strings.Repeat("\x00", widths[i]), drawn[i], 1)
-		}
-	}
-	_, _ = fmt.Fprint(w, out)
+	s.table(w, rows)
 	s.legend(w, st)
 	s.waits(w, st)
 }

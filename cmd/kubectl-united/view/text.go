@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Style is how text is written.
+// Style is how text is written, to a Terminal.
 type Style struct {
 	// Color uses the 16 colors of a terminal; ASCII has no other characters.
 	Color, ASCII bool
@@ -34,7 +34,7 @@ func (s Style) paint(color, text string) string {
 	if !s.Color || color == "" || text == "" {
 		return text
 	}
-	return "\x1b[" + color + "m" + text + "\x1b[0m"
+	return sequence(color+"m") + text + sequence("0m")
 }
 
 // cell is one cell of a table.
@@ -56,18 +56,19 @@ func (s Style) lines(w io.Writer, rows [][]cell) {
 func (s Style) rows(w io.Writer, rows [][]cell, fit func(text string, indent int) []string) {
 	var widths []int
 	for _, row := range rows {
-		for i, c := range row {
+		for i := range row {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(c.text))
+			row[i].text = oneLine(row[i].text)
+			widths[i] = max(widths[i], columns(row[i].text))
 		}
 	}
 	for _, row := range rows {
 		line, indent := &strings.Builder{}, 0
 		for i, c := range row {
 			if i < len(row)-1 {
-				line.WriteString(s.paint(c.color, c.text) + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.text)+2))
+				line.WriteString(s.paint(c.color, c.text) + strings.Repeat(" ", widths[i]-columns(c.text)+2))
 				indent += widths[i] + 2
 				continue
 			}
@@ -123,5 +124,5 @@ func Line(st *Status) string {
 		sub := &st.Subsets[i]
 		subsets = append(subsets, fmt.Sprintf("%s %d/%d", sub.Name, sub.Bar.Updated, sub.Desired))
 	}
-	return fmt.Sprintf("%s: %s (%s)", st.Reason, st.Message, strings.Join(subsets, ", "))
+	return oneLine(fmt.Sprintf("%s: %s (%s)", st.Reason, st.Message, strings.Join(subsets, ", ")))
 }

@@ -388,7 +388,7 @@ func utc(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
 // PrintWhy writes why something does not move.
 func (s Style) PrintWhy(w io.Writer, why *Why) {
-	for _, line := range s.wrap(why.Answer, 0) {
+	for _, line := range s.wrap(oneLine(why.Answer), 0) {
 		_, _ = fmt.Fprintln(w, s.paint(bold, line))
 	}
 	_, _ = fmt.Fprintln(w)
@@ -412,7 +412,7 @@ func (s Style) PrintWhy(w io.Writer, why *Why) {
 		if i == 0 {
 			_, _ = fmt.Fprintln(w)
 		}
-		for _, line := range s.wrap("Not seen: "+unseen, 0) {
+		for _, line := range s.wrap(oneLine("Not seen: "+unseen), 0) {
 			_, _ = fmt.Fprintln(w, s.paint(dim, line))
 		}
 	}

@@ -4,7 +4,8 @@
 // Package checks observes what the checks of rollouts are about (spec.updateStrategy.rollingUpdate.checks). It decides nothing:
 // the planner does, from the results.
 //
-// There is one watch for each kind in each namespace in which a check names an object of it. It begins when the first check
+// There is one watch for each kind in each namespace in which a check names an object of it, and another one for those that checks
+// started. It begins when the first check
 // does, and ends with the last one. No pass waits for anything here: what is not known yet has no result.
 package checks
 
@@ -45,6 +46,8 @@ type Runner struct {
 	client dynamic.Interface
 	mapper meta.RESTMapper
 	clock  clock.PassiveClock
+	// objects are the resources that checks may name (checks.objects of the Helm chart). The manager may read more, for other reasons.
+	objects []schema.GroupResource
 	// queue has the watches that have something to do.
 	queue workqueue.TypedDelayingInterface[source]
 
@@ -62,6 +65,8 @@ type Runner struct {
 type source struct {
 	kind      schema.GroupVersionKind
 	namespace string
+	// run: of what checks started, and not of what they name.
+	run bool
 }
 
 // target is one object.
@@ -70,11 +75,12 @@ type target struct {
 	name string
 }
 
-// New returns a Runner that does nothing until it is started. servers answer queries.
-func New(client dynamic.Interface, mapper meta.RESTMapper, servers queries.Querier, c clock.WithTicker) *Runner {
+// New returns a Runner that does nothing until it is started. objects are the resources that checks may name, and servers answer
+// queries.
+func New(client dynamic.Interface, mapper meta.RESTMapper, objects []schema.GroupResource, servers queries.Querier, c clock.WithTicker) *Runner {
 	return &Runner{
-		queries: queries.NewSchedule(servers, c),
-		client:  client, mapper: mapper, clock: c,
+		queries: queries.NewSchedule(servers, c), objects: objects,
+		client: client, mapper: mapper, clock: c,
 		queue:   workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[source]{Clock: c}),
 		watches: map[source]*watch{}, asks: map[types.NamespacedName][]known.CheckAsk{}, missing: map[schema.GroupVersionKind]time.Time{},
 	}
@@ -97,7 +103,7 @@ func (r *Runner) Start(ctx context.Context) error {
 				if stopped {
 					return
 				}
-				r.serve(ctx, s)
+				r.caught(ctx, s, func() { r.serve(ctx, s) })
 				r.queue.Done(s)
 			}
 		})
@@ -142,13 +148,13 @@ func (r *Runner) Results(parent types.NamespacedName) map[string]known.CheckResu
 func targetOf(namespace string, ask *known.CheckAsk) (target, bool) {
 	if ask.Run != "" {
 		kind, name := runs.Named(ask.Run)
-		return target{source{kind, namespace}, name}, true
+		return target{source{kind, namespace, true}, name}, true
 	}
 	o := ask.Check.ObjectCondition
 	if o == nil {
 		return target{}, false
 	}
-	return target{source{schema.FromAPIVersionAndKind(o.APIVersion, o.Kind), namespace}, o.Name}, true
+	return target{source{schema.FromAPIVersionAndKind(o.APIVersion, o.Kind), namespace, false}, o.Name}, true
 }
 
 // targetsOf returns the objects that checks are about, each once.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,6 +23,7 @@ import (
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 	testclock "k8s.io/utils/clock/testing"
@@ -135,6 +137,9 @@ func (m *mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.R
 	if kind.Kind == "Hangs" {
 		<-m.hangs
 	}
+	if kind.Kind == "Panics" {
+		panic("a list of no items")
+	}
 	if !served {
 		return nil, &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
 	}
@@ -167,7 +172,7 @@ func newScene(t *testing.T, objects ...k8sruntime.Object) *scene {
 		client: fake.NewSimpleDynamicClientWithCustomListKinds(k8sruntime.NewScheme(), map[schema.GroupVersionResource]string{resource: "MySQLClusterList", jobResource: "JobList", podResource: "PodList"}, objects...),
 		mapper: &mapper{served: map[string]bool{"MySQLCluster": true}, hangs: make(chan struct{})},
 	}
-	s.Runner = New(s.client, s.mapper, nil, s.clock)
+	s.Runner = New(s.client, s.mapper, []schema.GroupResource{resource.GroupResource()}, nil, s.clock)
 	s.OnChange(func(parent types.NamespacedName) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -311,7 +316,7 @@ func TestWhatMayNotBeRead(t *testing.T) {
 	s := newScene(t, withHealthy("shop", "True"))
 	s.becomes("web", "MySQLCluster", "shop", true, "")
 	s.Runner.mu.Lock()
-	w := s.watches[source{schema.FromAPIVersionAndKind("moco.cybozu.com/v1beta2", "MySQLCluster"), "shop"}]
+	w := s.watches[source{schema.FromAPIVersionAndKind("moco.cybozu.com/v1beta2", "MySQLCluster"), "shop", false}]
 	s.Runner.mu.Unlock()
 	forbidden := apierrors.NewForbidden(resource.GroupResource(), "", errors.New("no"))
 	s.noted(w, forbidden, &problem{})
@@ -329,6 +334,76 @@ func TestWhatMayNotBeRead(t *testing.T) {
 	s.Expect(s.result("web", "MySQLCluster", "shop").Message).To(ContainSubstring("cannot be read"), "only the next watch shows that it is over")
 	s.watching(w, false)
 	s.becomes("web", "MySQLCluster", "shop", false, "MySQLCluster shop does not exist")
+}
+
+// What the manager may read for other reasons is refused nevertheless, with what lets checks name it; what checks started is not
+// looked up in that list.
+func TestOnlyWhatIsListedIsRead(t *testing.T) {
+	s := newScene(t, withHealthy("shop", "True"))
+	s.mapper.served["Job"] = true
+	s.Eventually(func() known.CheckResult { return s.result("web", "Job", "shop") }).Should(Equal(known.CheckResult{Seen: true, Refused: true,
+		Message: "United is not permitted to read jobs.batch: add {apiGroup: batch, resources: [jobs]} to checks.objects in the values of its Helm chart"}))
+	for _, action := range s.client.Actions() {
+		s.Expect(action.GetResource()).NotTo(Equal(jobResource), "%v", action)
+	}
+	run := askFor("Job", "shop")
+	run[0].Run = "job/web-smoke"
+	s.Eventually(func() string { return s.observe(parentOf("other"), run).Message }).Should(Equal("Job web-smoke does not exist yet"))
+	s.Expect(s.result("web", "Job", "shop").Refused).To(BeTrue(), "still")
+	s.becomes("api", "MySQLCluster", "shop", true, "")
+}
+
+// TestOneCheckThatPanics is refused, and tried again; all others go on.
+func TestOneCheckThatPanics(t *testing.T) {
+	refused := func(s *scene, kind, why string) {
+		s.Eventually(func() known.CheckResult { return s.result("bad", kind, "shop") }).Should(Equal(known.CheckResult{Seen: true, Refused: true,
+			Message: kind + " cannot be read: this is a bug in United, and its log has more: panic: " + why}))
+	}
+	t.Run("where it is looked up", func(t *testing.T) {
+		s := newScene(t, withHealthy("shop", "True"))
+		for range 2 * workers {
+			refused(s, "Panics", "a list of no items")
+			s.clock.Step(retryAfter)
+		}
+		s.becomes("web", "MySQLCluster", "shop", true, "")
+	})
+	for _, verb := range []string{"list", "watch"} {
+		t.Run("in "+verb, func(t *testing.T) {
+			s := newScene(t, withHealthy("shop", "True"))
+			var fixed atomic.Bool
+			panics := func() {
+				if !fixed.Load() {
+					panic("nil map")
+				}
+			}
+			s.client.PrependReactor(verb, "*", func(clienttesting.Action) (bool, k8sruntime.Object, error) { panics(); return false, nil, nil })
+			s.client.PrependWatchReactor("*", func(clienttesting.Action) (bool, apiwatch.Interface, error) {
+				if verb == "watch" {
+					panics()
+				}
+				return false, nil, nil
+			})
+			refused(s, "MySQLCluster", "nil map")
+			told := s.timesTold("bad")
+			s.clock.Step(retryAfter)
+			refused(s, "MySQLCluster", "nil map")
+			s.Expect(s.timesTold("bad")).To(BeNumerically("<=", told+1), "it is not told again and again")
+			fixed.Store(true)
+			s.Eventually(func() known.CheckResult {
+				s.clock.Step(time.Second)
+				return s.result("bad", "MySQLCluster", "shop")
+			}, 10*time.Second).Should(Equal(known.CheckResult{Seen: true, Met: true}))
+		})
+	}
+}
+
+// The status of a condition can be anything.
+func TestHugeCondition(t *testing.T) {
+	g := NewWithT(t)
+	u := mysql("shop", map[string]any{"conditions": []any{map[string]any{"type": "Healthy", "status": strings.Repeat("é", 1<<20), "reason": strings.Repeat("r", 1<<20)}}})
+	message := reduce(u).judge(askFor("MySQLCluster", "shop")[0].Check.ObjectCondition).Message
+	g.Expect(message).To(HavePrefix("MySQLCluster shop is not Healthy (ééé"))
+	g.Expect(len(message)).To(BeNumerically("<", 250))
 }
 
 // TestOneReadThatFails holds the object that it is about, for a moment, and nothing else.

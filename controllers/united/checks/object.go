@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -48,19 +49,19 @@ func reduce(u *unstructured.Unstructured) *object {
 			continue
 		}
 		text := func(name string) string { value, _ := fields[name].(string); return value }
-		o.conditions = append(o.conditions, condition{text("type"), text("status"), short(text("reason")), behind(fields, "observedGeneration")})
+		o.conditions = append(o.conditions, condition{text("type"), short(text("status")), short(text("reason")), behind(fields, "observedGeneration")})
 	}
 	o.deleted = u.GetDeletionTimestamp() != nil
 	return o
 }
 
-// short cuts a reason that is longer than any that is meant to be read.
-func short(reason string) string {
+// short cuts what is longer than anything that is meant to be read.
+func short(text string) string {
 	const most = 64
-	if runes := []rune(reason); len(runes) > most {
-		return string(runes[:most]) + "..."
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "..."
 	}
-	return reason
+	return text
 }
 
 // judge compares an object with what a check asks for. The text says no more than what changes when the condition turns, so

@@ -4,6 +4,7 @@
 package checks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/unitedworkloads/united/controllers/united/checks/caught"
 	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/runs"
 )
@@ -52,6 +54,8 @@ type problem struct {
 	// watching: it was the watch that failed, and only the next watch shows that this is over. reading: it was the read of one
 	// object; the next one that can be read shows it.
 	watching, reading bool
+	// panicked: only what is read then shows that it is over.
+	panicked bool
 }
 
 // result returns the result of a check.
@@ -63,7 +67,7 @@ func (w *watch) result(name string, ask *known.CheckAsk, now time.Time) known.Ch
 		if ask.Run != "" {
 			return p.ofRun(w.kind)
 		}
-		return known.CheckResult{Seen: true, Refused: p.refused, Message: p.message}
+		return known.CheckResult{Seen: true, Refused: p.refused || p.panicked, Message: p.message}
 	}
 	o, read := w.objects[name]
 	if !read {
@@ -109,17 +113,39 @@ func (r *Runner) start(ctx context.Context, w *watch) {
 		r.mu.Unlock()
 		return
 	}
-	changed := w.setProblem(p)
+	var changed []types.NamespacedName
+	if p != nil || w.problem == nil || !w.problem.panicked {
+		changed = w.setProblem(p)
+	}
 	if client != nil {
 		var watching context.Context
 		watching, w.cancel = context.WithCancel(ctx)
 		w.client = client
-		r.running.Go(func() { r.reflector(watching, w, client).RunWithContext(watching) })
+		r.running.Go(func() {
+			r.caught(watching, w.source, func() { r.reflector(watching, w, client).RunWithContext(watching) })
+		})
 	}
 	r.mu.Unlock()
 	if client == nil {
 		r.queue.AddAfter(w.source, retry)
 	}
+	r.tell(changed)
+}
+
+// caught does something for a watch. If it panics, the checks are refused, and it is tried again later.
+func (r *Runner) caught(ctx context.Context, s source, do func()) {
+	err := caught.Do(ctx, s.kind.Kind+" cannot be read", do)
+	if err == nil {
+		return
+	}
+	r.mu.Lock()
+	var changed []types.NamespacedName
+	if w := r.watches[s]; w != nil && ctx.Err() == nil {
+		w.stop()
+		changed = w.setProblem(&problem{certain: true, panicked: true, since: r.clock.Now(), message: err.Error()})
+		r.queue.AddAfter(s, retryAfter)
+	}
+	r.mu.Unlock()
 	r.tell(changed)
 }
 
@@ -157,6 +183,9 @@ func (r *Runner) look(s source) (client dynamic.ResourceInterface, p *problem, r
 	case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
 		return nil, &problem{certain: true, since: now, message: s.kind.Kind + " is not a kind with namespaces: a check can name only an object in the namespace of the UnitedDeployment"}, retryAfter
 	}
+	if is := mapping.Resource.GroupResource(); !s.run && !slices.Contains(r.objects, is) {
+		return nil, &problem{refused: true, certain: true, since: now, message: notListed(is)}, retryAfter
+	}
 	return r.client.Resource(mapping.Resource).Namespace(s.namespace), nil, 0
 }
 
@@ -169,12 +198,13 @@ func notPermitted(err error, kind schema.GroupVersionKind) string {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) && status.Status().Details != nil {
 		resource = status.Status().Details.Kind // the API server gives the name of the resource here
 	}
-	group := kind.Group
-	if group == "" {
-		group = `""`
-	}
+	return notListed(schema.GroupResource{Group: kind.Group, Resource: resource})
+}
+
+// notListed says what lets checks name a resource.
+func notListed(resource schema.GroupResource) string {
 	return fmt.Sprintf("United is not permitted to read %s: add {apiGroup: %s, resources: [%s]} to checks.objects in the values of its Helm chart",
-		schema.GroupResource{Group: kind.Group, Resource: resource}, group, resource)
+		resource, cmp.Or(resource.Group, `""`), resource.Resource)
 }
 
 // setProblem sets why the objects cannot be read, and returns the parents for whom that is another result.
@@ -328,28 +358,32 @@ func (s *store) Delete(o any) error {
 	return nil
 }
 
-func (s *store) set(name string, of func() *object) {
+func (s *store) set(name string, of func() *object) { s.r.tell(s.setOne(name, of)) }
+
+func (s *store) setOne(name string, of func() *object) []types.NamespacedName {
 	s.r.mu.Lock()
-	var changed []types.NamespacedName
-	if s.current() && s.w.named[name] != nil {
-		if s.r.set(s.w, name, of()) {
-			changed = slices.Collect(maps.Keys(s.w.named[name]))
-		}
+	defer s.r.mu.Unlock()
+	if s.current() && s.w.named[name] != nil && s.r.set(s.w, name, of()) {
+		return slices.Collect(maps.Keys(s.w.named[name]))
 	}
-	s.r.mu.Unlock()
-	s.r.tell(changed)
+	return nil
 }
 
 // Replace replaces all objects.
 func (s *store) Replace(list []any, _ string) error {
+	s.r.tell(s.replace(list))
+	return nil
+}
+
+func (s *store) replace(list []any) (changed []types.NamespacedName) {
 	all := map[string]*object{}
 	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
 	for _, o := range list {
 		if u, ok := o.(*unstructured.Unstructured); ok && s.w.named[u.GetName()] != nil {
 			all[u.GetName()] = reduce(u)
 		}
 	}
-	var changed []types.NamespacedName
 	if s.current() {
 		for name := range s.w.named {
 			if s.r.set(s.w, name, all[name]) {
@@ -361,9 +395,7 @@ func (s *store) Replace(list []any, _ string) error {
 			changed = append(changed, s.w.setProblem(nil)...)
 		}
 	}
-	s.r.mu.Unlock()
-	s.r.tell(changed)
-	return nil
+	return changed
 }
 
 // Resync does nothing: there is nothing to send again.

@@ -44,6 +44,9 @@ type Describe func(*undone.OverriddenError) *v1alpha1.UnitedDeploymentStatus
 // same values: Publish returns for how long. The error is subset.ErrStale if the parent is gone, or its status has
 // changed since it was read, and a *undone.OverriddenError if the write is delayed. p is nil if there is no plan.
 func (w *Publisher) Publish(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, describe Describe, p *planner.Plan, results planner.Results) (wait time.Duration, err error) {
+	unbounded := describe
+	describe = func(e *undone.OverriddenError) *v1alpha1.UnitedDeploymentStatus { return report.Bounded(unbounded(e)) }
+	status = report.Bounded(status)
 	change, kept := Compare(&parent.Status, status), w.Memory.of(parent)
 	events := len(report.Events(&parent.Status, status, p, results)) > 0
 	if wait, err = kept.delay(status, change, events, w.Batching, w.Clock.Now()); err != nil {

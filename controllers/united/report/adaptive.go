@@ -26,7 +26,7 @@ func setSchedulable(in *planner.Input, s *planner.SubsetPlan, status *v1alpha1.S
 	if s.Cap != nil {
 		status.Cap = s.Cap.DeepCopy()
 		status.Cap.Reserved = s.Reserved
-		status.Cap.Message = truncated(status.Cap.Message, maxSubsetMessage)
+		status.Cap.Message = plain(status.Cap.Message, maxSubsetMessage)
 	}
 	if was := world.SubsetStatus(&in.Parent.Status, s.Name); was != nil {
 		status.Conditions = slices.Clone(was.Conditions)

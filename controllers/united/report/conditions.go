@@ -73,10 +73,6 @@ func setComplete(in *planner.Input, complete, ready bool, reason, message string
 	set(v1alpha1.ConditionComplete, complete, reason, message)
 }
 
-// maxMessage bounds the message of a condition. The API server would accept 32768 bytes, but nobody reads more
-// than this.
-const maxMessage = 4096
-
 type setCondition func(conditionType string, value bool, reason, message string)
 
 func setter(status *v1alpha1.UnitedDeploymentStatus, generation int64, now time.Time) setCondition {
@@ -91,7 +87,7 @@ func setter(status *v1alpha1.UnitedDeploymentStatus, generation int64, now time.
 
 func setState(status *v1alpha1.UnitedDeploymentStatus, generation int64, now time.Time, conditionType string, state metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: conditionType, Status: state, Reason: reason, Message: truncated(sentence(message), maxMessage),
+		Type: conditionType, Status: state, Reason: reason, Message: sentence(message),
 		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
 	})
 }

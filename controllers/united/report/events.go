@@ -82,7 +82,7 @@ func changeReason(p *planner.Plan, name string, results planner.Results) string 
 const maxNote = 1024
 
 // Note returns a text in the form of the note of an event.
-func Note(text string) string { return truncated(sentence(text), maxNote) }
+func Note(text string) string { return sentence(plain(text, maxNote)) }
 
 // sentence returns a text with an initial capital, as conditions and events have it. A text that begins with a
 // name does not change: names of subsets are followed by a colon or a comma, and all other names contain a dash or
@@ -95,17 +95,9 @@ func sentence(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-func truncated(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	const ellipsis = "..."
-	return strings.ToValidUTF8(text[:most-len(ellipsis)], "") + ellipsis
-}
-
 // noteEvents reports the note on a child once.
 func noteEvents(before, after *v1alpha1.SubsetStatus, r *planner.Result) []Event {
-	if r == nil || r.Note == "" || before != nil && strings.Contains(before.Message, r.Note) {
+	if r == nil || r.Note == "" || before != nil && (before.Message == after.Message || strings.Contains(before.Message, r.Note)) {
 		return nil
 	}
 	return []Event{{corev1.EventTypeWarning, v1alpha1.ReasonOverridden, "Apply", after.Name + ": " + r.Note, after.Workload}}

@@ -70,7 +70,7 @@ func Status(in *planner.Input, p *planner.Plan, results planner.Results, taken U
 	}
 	if p.Rollout != nil && p.Rollout.State != nil { // there is none if it was paused before the first one
 		status.Rollout = p.Rollout.State.DeepCopy()
-		status.Rollout.Message = truncated(status.Rollout.Message, maxSubsetMessage)
+		status.Rollout.Message = plain(status.Rollout.Message, maxSubsetMessage)
 		status.Rollout.RejectedRevision = rejectedName(in)
 	}
 	status.Summary = summary(status.Subsets, meaningOf(status.Rollout, false).failureReason != "")
@@ -86,16 +86,11 @@ func Status(in *planner.Input, p *planner.Plan, results planner.Results, taken U
 	return status, wakeUp(in, p, tallies, status)
 }
 
-// maxSubsetMessage bounds the message of one subset, and of the rollout. The API server can reject a child with
-// hundreds of errors, and a request for the status contains a hundred subsets twice: their old and their new
-// state.
-const maxSubsetMessage = 1024
-
 // removedStatus returns the status of a subset that the spec no longer has.
 func removedStatus(in *planner.Input, s *planner.SubsetPlan, t *tally) v1alpha1.SubsetStatus {
 	return v1alpha1.SubsetStatus{
 		Name: s.Name, Workload: s.Workload,
-		ReplicaCounts: t.counts, Phase: t.phase, Message: truncated(t.message, maxSubsetMessage), ChildRecord: childRecord(in, s.Name),
+		ReplicaCounts: t.counts, Phase: t.phase, Message: plain(t.message, maxSubsetMessage), ChildRecord: childRecord(in, s.Name),
 	}
 }
 
@@ -136,7 +131,7 @@ func subsetStatus(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, t *
 		Partition:       s.Decision.Partition,
 		CurrentRevision: s.ProtectedRevision,
 		UpdateRevision:  in.Asked().Name,
-		Phase:           t.phase, Message: truncated(t.message, maxSubsetMessage),
+		Phase:           t.phase, Message: plain(t.message, maxSubsetMessage),
 	}
 	if in.Unreadable[s.Name] != nil {
 		was := in.LastKnown(s.Name)

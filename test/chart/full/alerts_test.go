@@ -44,7 +44,8 @@ func TestAlertsFire(t *testing.T) {
 	e.Namespace(namespace, nil)
 	e.Expect(e.Create(e.Ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "prometheus"}})).To(Succeed())
 	e.Helm("install", "alerts", e.Chart("united"), "--namespace="+namespace, "--set="+RestIsInstalled+",rbac.aggregate=false,replicas=1",
-		"--set=fullnameOverride=alerts,watchNamespaces={"+namespace+"},metrics.readers[0].name=prometheus,metrics.readers[0].namespace="+namespace)
+		"--set=fullnameOverride=alerts,watchNamespaces={"+namespace+"},metrics.readers[0].name=prometheus,metrics.readers[0].namespace="+namespace,
+		`--set-json=checks.objects=[{"apiGroup":"apps.united.dev","resources":["uniteddeployments"]}]`)
 	manager, deployed := e.Start(namespace, "alerts-manager", "alerts")
 	p := startPrometheus(e, namespace, deployed.Metrics, e.Token(namespace, "prometheus"))
 

@@ -192,6 +192,25 @@ func TestCheckOnWhatMayNotBeRead(t *testing.T) {
 	still.Fires()
 }
 
+// TestCheckOnWhatIsReadForOtherReasons: the manager may read Deployments and Pods, and a check may not name them, unless the values of
+// the chart say so.
+func TestCheckOnWhatIsReadForOtherReasons(t *testing.T) {
+	t.Parallel()
+	e := NewEnv(t)
+	w := e.Create(NewDraft("web", Replicas(2), Zones("", ""), Rolling(`{checks: [{name: other, objectCondition: {apiVersion: apps/v1, kind: Deployment, name: db, type: Available}}]}`)))
+	w.IsReady(v1alpha1.ReasonRolloutComplete)
+	still := e.History.Forbid(AnyNewPod)
+	w.SetImage("v2")
+	w.StallsWhole(v1alpha1.ReasonBlocked, "Waiting for check other: United is not permitted to read deployments.apps",
+		"add {apiGroup: apps, resources: [deployments]} to checks.objects")
+	w.Patch(`{"spec":{"updateStrategy":{"rollingUpdate":{"checks":[{"name":"other","objectCondition":{"apiVersion":"v1","kind":"Pod","name":"web-zone-a-0","type":"Ready"}}]}}}}`)
+	w.StallsWhole(v1alpha1.ReasonBlocked, `add {apiGroup: "", resources: [pods]} to checks.objects`)
+	still.Holds()
+	w.Patch(`{"spec":{"updateStrategy":{"rollingUpdate":{"checks":null}}}}`)
+	w.IsReady(v1alpha1.ReasonRolloutComplete)
+	still.Fires()
+}
+
 // TestCheckOnAKindThatComesLater: the rollout waits, and continues when the kind is served and the object is as it should be.
 func TestCheckOnAKindThatComesLater(t *testing.T) {
 	t.Parallel()

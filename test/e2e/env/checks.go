@@ -118,7 +118,8 @@ func (c *Conditioned) Check(name string) string {
 	return fmt.Sprintf(`{name: %s, objectCondition: {apiVersion: %s, kind: %s, name: %s, type: Healthy}}`, name, c.APIVersion, c.Kind, c.Name)
 }
 
-// MayRead gives the manager a permission in the namespace of the test, as the value checks.objects does everywhere.
+// MayRead gives the manager a permission in the namespace of the test, as the value checks.objects does everywhere. Checks may name the
+// resources because the manager of the tests is told so.
 func (e *Env) MayRead(group string, resources ...string) {
 	e.T.Helper()
 	meta := metav1.ObjectMeta{Namespace: e.Namespace, Name: "united-checks"}

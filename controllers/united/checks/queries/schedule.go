@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
+	"github.com/unitedworkloads/united/controllers/united/checks/caught"
 	"github.com/unitedworkloads/united/controllers/united/checks/promql"
 )
 
@@ -140,7 +141,7 @@ func (s *Schedule) Start(ctx context.Context) {
 			s.running.Wait()
 			return
 		}
-		s.take(ctx, k)
+		_ = caught.Do(ctx, "query", func() { s.take(ctx, k) }) // without a result, the check holds
 		s.queue.Done(k)
 	}
 }
@@ -238,7 +239,13 @@ func (s *Schedule) serve(ctx context.Context) {
 			s.lanes = append(append(s.lanes[:i], s.lanes[i+1:]...), l) // the others are served first
 			t.again = false
 			ask := t.ask
-			s.running.Go(func() { s.measured(ctx, l, t, &ask, s.measure(ctx, t.parent.Namespace, &ask)) })
+			s.running.Go(func() {
+				var o outcome
+				if err := caught.Do(ctx, "cannot measure", func() { o = s.measure(ctx, t.parent.Namespace, &ask) }); err != nil {
+					o = outcome{err: refusedError{err}}
+				}
+				s.measured(ctx, l, t, &ask, o)
+			})
 		}
 	}
 }

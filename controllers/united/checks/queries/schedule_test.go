@@ -65,6 +65,8 @@ func (a *answers) Query(ctx context.Context, server, namespace, query string) (*
 	case "hangs":
 		<-ctx.Done()
 		return nil, ctx.Err()
+	case "panics":
+		panic("no such series")
 	case "waits":
 		select {
 		case <-ctx.Done():
@@ -318,4 +320,24 @@ func TestReached(t *testing.T) {
 	s.Eventually(func() int { return s.answers.times("waits") }).Should(Equal(3))
 	s.answers.ends <- nil
 	s.becomes(Result{Round: "1", Reached: true, Verdict: promql.Met, Message: "0"})
+}
+
+// TestOneQueryThatPanics is refused, in its turn again and again, and leaves its place to others.
+func TestOneQueryThatPanics(t *testing.T) {
+	c := testclock.NewFakeClock(time.Unix(1767225600, 0))
+	s := newScene(t, c)
+	for i := range 2 * mostQueries {
+		s.Ask(parent("shop", fmt.Sprint("bad-", i)), ask("1", func(a *Ask) { a.Server = "panics" }))
+	}
+	for i := range 2 * mostQueries {
+		s.Eventually(func() Result { return s.Results(parent("shop", fmt.Sprint("bad-", i)))["errors"] }).Should(Equal(Result{
+			Round: "1", Verdict: promql.NoData, Failed: true, Refused: true, Message: "cannot measure: this is a bug in United, and its log has more: panic: no such series"}))
+	}
+	s.Ask(parent("shop", "web"), ask("1", nil))
+	s.becomes(Result{Round: "1", Verdict: promql.NotMet, Message: "1, at most 0.01", Misses: 1})
+	asked := s.answers.times("panics")
+	s.Eventually(func() int {
+		c.Step(10 * time.Second)
+		return s.answers.times("panics")
+	}).Should(BeNumerically(">", asked))
 }
