@@ -96,7 +96,7 @@ func CacheOptions() (cache.Options, error) {
 // stripChild makes a child small in memory.
 func stripChild(object any) (any, error) {
 	if child, ok := object.(*unstructured.Unstructured); ok {
-		return child, ownership.Compact(child)
+		return child, errors.Join(ownership.Compact(child), adapters.Pack(child))
 	}
 	return object, nil
 }
