@@ -267,7 +267,7 @@ func ProgressTime(parent *v1alpha1.UnitedDeployment) time.Duration {
 func (s Subset) Version(r *revision.Revision) subset.Version {
 	overlay := r.OverlayOr(s.Name, s.Overlay)
 	return subset.Version{
-		Revision: r.Name, RevisionTemplate: r.Template(), RevisionPatch: overlay.Patch, Tolerations: overlay.Tolerations,
+		Revision: r.Name, Identity: r.Identity(), RevisionTemplate: r.Template(), RevisionPatch: overlay.Patch, Tolerations: overlay.Tolerations,
 		VersionLabel: r.VersionLabel(), Colocation: r.Colocation(s.Name),
 	}
 }
