@@ -51,7 +51,7 @@ type Content struct {
 
 // Marshalled returns the content with its template marshaled, for repeated comparisons.
 func (c Content) Marshalled() Content {
-	c.pods = marshal(c.Template)
+	c.pods = podsOf(c.Template)
 	return c
 }
 
@@ -59,7 +59,17 @@ func (c *Content) comparable() []byte {
 	if c.pods != nil {
 		return c.pods
 	}
-	return marshal(c.Template)
+	return podsOf(c.Template)
+}
+
+// podsOf returns a template in the form in which it is compared: a large one as a hash.
+func podsOf(template map[string]any) []byte {
+	raw := marshal(template)
+	if len(raw) <= mostDecoded {
+		return raw
+	}
+	sum := sha256.Sum256(raw)
+	return sum[:]
 }
 
 // Overlay is what one subset changes in the pod part of the template.
@@ -138,7 +148,7 @@ func Parse(cr *appsv1.ControllerRevision) (*Revision, error) {
 	}
 	r := &Revision{
 		Name: cr.Name, Number: cr.Revision, Object: cr, size: len(cr.Data.Raw),
-		versionLabel: content.VersionLabel, colocation: content.Colocation, pods: marshal(content.Template), names: map[string]bool{},
+		versionLabel: content.VersionLabel, colocation: content.Colocation, pods: podsOf(content.Template), names: map[string]bool{},
 	}
 	d := decoded{content.Template, maps.Clone(content.Subsets)}
 	if d.subsets == nil {
