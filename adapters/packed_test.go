@@ -79,7 +79,7 @@ func TestTemplateHash(t *testing.T) {
 		image := rapid.SampledFrom([]string{"v1", "v2", strings.Repeat("long", deflateFrom/4)})
 		labels, tag := template.Draw(rt, "labels"), image.Draw(rt, "image")
 		make := func(kind, labels, tag string, packed bool) *unstructured.Unstructured {
-			u := workload(t, fmt.Sprintf(`{apiVersion: apps/v1, kind: %s, metadata: {name: web}, spec: {template: {metadata: {labels: {app: web%s}}, spec: {containers: [{name: main, image: "%s"}]}}}}`, kind, labels, tag))
+			u := workload(t, fmt.Sprintf(`{apiVersion: apps/v1, kind: %s, metadata: {name: web}, spec: {template: {metadata: {labels: {app: web%s}}, spec: {containers: [{name: main, image: %q}]}}}}`, kind, labels, tag))
 			if packed {
 				if err := Pack(u); err != nil {
 					t.Fatal(err)

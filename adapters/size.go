@@ -11,10 +11,11 @@ import (
 )
 
 const (
-	// MaxValues is how many values a template or a patch may have, and MaxAllValues how many the template and all patches
-	// together: objects, lists, and what is in them. Each takes 60 to 400 bytes in memory, whatever its size as JSON,
-	// and a pass holds up to six copies. The rules at admission cannot count what they do not know.
-	MaxValues    = 50_000
+	// MaxValues is how many values a template or a patch may have: objects, lists, and what is in them. Each takes up to 400
+	// bytes in memory, whatever its size as JSON, and a pass holds up to six copies. The rules at admission cannot count
+	// what they do not know.
+	MaxValues = 50_000
+	// MaxAllValues is how many the template and all patches may have together.
 	MaxAllValues = 200_000
 )
 

@@ -104,13 +104,13 @@ func growing() []growth {
 	}{{"template", templatePath, inTemplate}, {"patch", patchPath, inPatch}} {
 		for name, most := range map[string]int{"containers": 100, "initContainers": 100, "tolerations": 1000, "volumes": 1000, "hostAliases": 1000, "topologySpreadConstraints": 1000} {
 			list = append(list, growth{in.name + " " + name, func(n int) edit {
-				return set(repeat(n, container), in.at(steps(pods + "." + name)...)...)
+				return set(repeat(n, container), in.at(steps(pods+"."+name)...)...)
 			}, most, in.path + pods + "." + name + fmt.Sprintf(items, most)})
 		}
 		for _, name := range []string{"env", "envFrom", "ports", "volumeMounts", "args"} {
 			list = append(list, growth{in.name + " " + name, func(n int) edit {
 				large := map[string]any{"name": "main", "image": "v1", name: repeat(n, map[string]any{"name": "a"})}
-				return set([]any{container, "", large}, in.at(steps(pods + ".containers")...)...)
+				return set([]any{container, "", large}, in.at(steps(pods+".containers")...)...)
 			}, 5000, in.path + pods + ".containers[main]." + name + fmt.Sprintf(items, 5000)})
 		}
 	}

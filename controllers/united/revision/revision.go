@@ -20,7 +20,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -116,20 +115,23 @@ type decoded struct {
 const mostDecoded = 16 << 10
 
 // Anew returns the revision for another pass. If it is large, its content is decoded when the pass asks for it, and
-// lasts as long as the pass does: as objects it takes up to forty times as much memory, and most revisions of a
+// lasts as long as the pass does, which is one goroutine: as objects it takes up to forty times as much memory, and most revisions of a
 // parent are idle.
 func (r *Revision) Anew() *Revision {
 	if r.size+len(r.Object.Annotations[v1alpha1.AnnotationSubsets]) <= mostDecoded {
 		return r
 	}
 	out, object := *r, r.Object // and not what r has decoded
-	out.decoded = sync.OnceValue(func() decoded {
-		again, err := Parse(object)
-		if err != nil {
-			panic(fmt.Sprintf("revision: what was parsed cannot be parsed: %v", err))
+	var again *Revision
+	out.decoded = func() decoded {
+		if again == nil {
+			var err error
+			if again, err = Parse(object); err != nil {
+				panic(fmt.Sprintf("revision: what was parsed cannot be parsed: %v", err))
+			}
 		}
 		return again.decoded()
-	})
+	}
 	return &out
 }
 
