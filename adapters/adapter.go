@@ -199,6 +199,8 @@ type Child struct {
 	// RevisionTemplate is the pod part of the template in the revision, RevisionPatch that of the subset's patch (nil
 	// if the patch does not change it).
 	RevisionTemplate, RevisionPatch map[string]any
+	// Identity identifies both, together with ParentGeneration: they are the same as long as it is; "" if that is not known.
+	Identity string
 	// Tolerations are those of the subset in the revision.
 	Tolerations []corev1.Toleration
 	// VersionLabel is the value of the label united.dev/version of the pods in the revision, ""

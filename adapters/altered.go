@@ -26,7 +26,7 @@ import (
 func Altered(a Adapter, applied, live *unstructured.Unstructured) string {
 	for _, steps := range a.PodTemplates() {
 		wanted, _, errWanted := unstructured.NestedFieldNoCopy(applied.Object, steps...)
-		has, _, errHas := unstructured.NestedFieldNoCopy(live.Object, steps...)
+		has, errHas := Unpacked(live.Object, steps...)
 		if errWanted != nil || errHas != nil {
 			continue
 		}

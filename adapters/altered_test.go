@@ -71,6 +71,13 @@ func TestAltered(t *testing.T) {
 		{"nothing is there", `{spec: {containers: [` + main + `}]}}`, `{}`, ""}, // no API server stores this
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			cached := podTemplate(t, tc.live)
+			if err := Pack(cached); err != nil {
+				t.Fatal(err)
+			}
+			if have := Altered(podTemplates{}, podTemplate(t, tc.applied), cached); have != tc.want {
+				t.Errorf("in the cache: %q", have)
+			}
 			if have := Altered(podTemplates{}, podTemplate(t, tc.applied), podTemplate(t, tc.live)); have != tc.want {
 				t.Errorf("want %q, have %q", tc.want, have)
 			}

@@ -35,7 +35,8 @@ func PlacementHash(selector *corev1.NodeSelector) string {
 func PlacementOf(a Adapter, child *unstructured.Unstructured) *Placement {
 	p := &Placement{Hash: child.GetAnnotations()[v1alpha1.AnnotationPlacement], required: map[string]any{}}
 	for _, steps := range a.PodTemplates() {
-		if pods, found, err := unstructured.NestedMap(child.Object, steps...); err == nil && found {
+		part, err := Unpacked(child.Object, steps...)
+		if pods, found := part.(map[string]any); err == nil && found {
 			p.required[strings.Join(steps, ".")] = render.RequiredNodes(pods)
 		}
 	}

@@ -5,6 +5,7 @@ package deployment_test
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +107,29 @@ func told(o *adapters.Observed) string {
 	return fmt.Sprintf("%s/%s %v: %s", o.CurrentHash, o.UpdateHash, o.SpecObserved, strings.Join(members, ", "))
 }
 
+// observe observes a child as it is, and as it is in the cache, which must be the same.
+func observe(t *testing.T, child *unstructured.Unstructured, have adapters.Dependents) (*adapters.Observed, error) {
+	t.Helper()
+	cached := child.DeepCopy()
+	packed := adapters.Dependents{Pods: have.Pods}
+	for _, set := range have.Related {
+		packed.Related = append(packed.Related, set.DeepCopy())
+	}
+	for _, u := range append(packed.Related, cached) {
+		for range 2 { // an informer passes packed objects to Pack again
+			if err := adapters.Pack(u); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	o, err := deployment.New().Observe(child, have)
+	again, errAgain := deployment.New().Observe(cached, packed)
+	if !reflect.DeepEqual(o, again) || (err == nil) != (errAgain == nil) {
+		t.Errorf("packed, it is %+v (%v), and otherwise %+v (%v)", again, errAgain, o, err)
+	}
+	return o, err
+}
+
 func TestObserve(t *testing.T) {
 	deleted := func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.NewTime(born.Add(time.Minute))) }
 	phase := func(phase corev1.PodPhase) func(*corev1.Pod) {
@@ -193,7 +217,7 @@ func TestObserve(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			o, err := deployment.New().Observe(child(t, tc.spec, tc.status), adapters.Dependents{Pods: tc.pods, Related: tc.related})
+			o, err := observe(t, child(t, tc.spec, tc.status), adapters.Dependents{Pods: tc.pods, Related: tc.related})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -209,7 +233,7 @@ func TestPartitionOnRecord(t *testing.T) {
 	for text, want := range map[string]int32{"0": 0, "2": 2, "2147483647": 2147483647, "": 2, "-1": 2, "x": 2} {
 		u := child(t, "", "")
 		u.SetAnnotations(map[string]string{v1alpha1.AnnotationPartition: text})
-		o, err := deployment.New().Observe(u, adapters.Dependents{})
+		o, err := observe(t, u, adapters.Dependents{})
 		if err != nil || o.Partition != want {
 			t.Errorf("%q: %d, %v", text, o.Partition, err)
 		}
@@ -228,7 +252,7 @@ func TestPace(t *testing.T) {
 		", strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: what, maxSurge: 1}}":            nil,
 		", strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}, paused: true": {MaxUnavailable: 0},
 	} {
-		o, err := deployment.New().Observe(child(t, spec, ""), adapters.Dependents{})
+		o, err := observe(t, child(t, spec, ""), adapters.Dependents{})
 		if err != nil {
 			t.Fatal(spec, err)
 		}
@@ -309,7 +333,7 @@ func TestSurplus(t *testing.T) {
 		fmt.Sprintf(rolling, "60%") + ", paused: true": 2,
 		", strategy: {type: Recreate}, paused: true":   0,
 	} {
-		o, err := deployment.New().Observe(child(t, spec, ""), adapters.Dependents{Related: sets})
+		o, err := observe(t, child(t, spec, ""), adapters.Dependents{Related: sets})
 		if err != nil || o.Surplus != want {
 			t.Errorf("%s: got %d, want %d; %v", spec, o.Surplus, want, err)
 		}
@@ -330,7 +354,7 @@ func TestDesired(t *testing.T) {
 		{"more than there can be", []*unstructured.Unstructured{replicaSet(t, "v0", huge), replicaSet(t, "v1", huge)}, 0, 2147483647},
 		{"not its own", []*unstructured.Unstructured{replicaSet(t, "v1", scaled(2), func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) })}, 0, 0},
 	} {
-		o, err := deployment.New().Observe(child(t, "", ""), adapters.Dependents{Related: tc.related})
+		o, err := observe(t, child(t, "", ""), adapters.Dependents{Related: tc.related})
 		if err != nil || o.DesiredUpdated != tc.updated || o.DesiredOthers != tc.others {
 			t.Errorf("%s: got %d and %d, want %d and %d; %v", tc.name, o.DesiredUpdated, o.DesiredOthers, tc.updated, tc.others, err)
 		}

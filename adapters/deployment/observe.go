@@ -5,7 +5,7 @@ package deployment
 
 import (
 	"cmp"
-	"maps"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -13,7 +13,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -59,7 +58,9 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 			own[set.GetUID()] = set.GetLabels()[appsv1.DefaultDeploymentUniqueLabelKey]
 		}
 	}
-	o.UpdateHash = updateHash(child, have.Related, own)
+	if o.UpdateHash, err = updateHash(child, have.Related, own); err != nil {
+		return nil, fmt.Errorf("template of %s: %w", d.Name, err)
+	}
 	sets := setsOf(have.Related, own)
 	countDesired(o, sets)
 	setScaling(d, o, sets)
@@ -285,11 +286,17 @@ const newReplicaSetAvailable = "NewReplicaSetAvailable"
 
 // updateHash returns the hash of the ReplicaSet with the Deployment's template; "" if it does not exist yet. If there
 // are several, it is that of the oldest, as for the Deployment controller.
-func updateHash(child *unstructured.Unstructured, related []*unstructured.Unstructured, own map[types.UID]string) string {
-	wanted := podTemplate(child)
+func updateHash(child *unstructured.Unstructured, related []*unstructured.Unstructured, own map[types.UID]string) (string, error) {
+	wanted, err := adapters.TemplateHash(child)
+	if err != nil {
+		return "", err
+	}
 	var found *unstructured.Unstructured
 	for _, set := range related {
-		if _, ok := own[set.GetUID()]; !ok || !equality.Semantic.DeepEqual(podTemplate(set), wanted) {
+		if _, ok := own[set.GetUID()]; !ok {
+			continue
+		}
+		if has, err := adapters.TemplateHash(set); err != nil || has != wanted {
 			continue
 		}
 		if found == nil || set.GetCreationTimestamp().Time.Before(found.GetCreationTimestamp().Time) {
@@ -297,26 +304,9 @@ func updateHash(child *unstructured.Unstructured, related []*unstructured.Unstru
 		}
 	}
 	if found == nil {
-		return ""
+		return "", nil
 	}
-	return own[found.GetUID()]
-}
-
-// podTemplate returns the pod template without the label that distinguishes ReplicaSets.
-func podTemplate(u *unstructured.Unstructured) map[string]any {
-	template, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "template")
-	pods, ok := template.(map[string]any)
-	if !ok {
-		return nil
-	}
-	pods = maps.Clone(pods)
-	metadata, _ := pods["metadata"].(map[string]any)
-	if labels, ok := metadata["labels"].(map[string]any); ok && labels[appsv1.DefaultDeploymentUniqueLabelKey] != nil {
-		metadata, labels = maps.Clone(metadata), maps.Clone(labels)
-		delete(labels, appsv1.DefaultDeploymentUniqueLabelKey)
-		metadata["labels"], pods["metadata"] = labels, metadata
-	}
-	return pods
+	return own[found.GetUID()], nil
 }
 
 // partitionOnRecord returns the partition that United wrote last; if it cannot be parsed, everything is protected.

@@ -5,6 +5,7 @@ package leaderworkerset_test
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -284,6 +285,13 @@ func (w *world) observe(t testing.TB) *adapters.Observed {
 	o, err := a.Observe(w.set, have)
 	if err != nil {
 		t.Fatal(err)
+	}
+	cached := w.set.DeepCopy()
+	if err := adapters.Pack(cached); err != nil {
+		t.Fatal(err)
+	}
+	if packed, err := a.Observe(cached, have); err != nil || !reflect.DeepEqual(o, packed) {
+		t.Errorf("packed, it is %+v (%v), and otherwise %+v", packed, err, o)
 	}
 	return o
 }

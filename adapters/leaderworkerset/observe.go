@@ -54,9 +54,13 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 	leaders.UID, o.ReplicaOwner = f.leaders.UID, f.leaders.UID
 	o.CurrentHash, o.UpdateHash = f.leaders.Status.CurrentRevision, f.leaders.Status.UpdateRevision
 	o.Kept = partitionOf(f.leaders)
-	spec, _ := child.Object["spec"].(map[string]any)
-	o.SpecObserved = f.reflects(set, o, spec)
-	o.Unmade = !o.SpecObserved && f.unmade(spec)
+	spec, err := adapters.UnpackedSpec(child.Object)
+	if err != nil {
+		return nil, fmt.Errorf("spec of %s: %w", set.Name, err)
+	}
+	content := contentOf(spec)
+	o.SpecObserved = f.reflects(set, o, content)
+	o.Unmade = !o.SpecObserved && f.unmade(content)
 	status := &appsv1.StatefulSetStatus{
 		Replicas: set.Status.Replicas, ReadyReplicas: set.Status.ReadyReplicas, UpdatedReplicas: set.Status.UpdatedReplicas, UpdateRevision: o.UpdateHash,
 	}
@@ -94,21 +98,21 @@ func (f *family) whyNoWorkers(leader *corev1.Pod) string {
 // StatefulSet is another object, and the cached one may be older. Then everything would look updated although nothing is.
 // So this compares each part of the spec that reaches the StatefulSet, and the templates through the revision that it
 // names.
-func (f *family) reflects(set *lwsv1.LeaderWorkerSet, o *adapters.Observed, spec map[string]any) bool {
-	content, known := f.contents[f.leaders.Labels[lwsv1.RevisionKey]]
+func (f *family) reflects(set *lwsv1.LeaderWorkerSet, o *adapters.Observed, content string) bool {
+	has, known := f.contents[f.leaders.Labels[lwsv1.RevisionKey]]
 	return set.Status.ObservedGeneration == set.Generation &&
 		f.leaders.DeletionTimestamp == nil &&
 		f.leaders.Status.ObservedGeneration == f.leaders.Generation &&
 		f.leaders.Annotations[lwsv1.ReplicasAnnotationKey] == strconv.FormatInt(int64(o.Replicas), 10) &&
 		partitionOf(f.leaders) >= o.Partition &&
-		known && content == contentOf(spec)
+		known && has == content
 }
 
-// unmade reports whether the template of the spec is the latest revision of the child's controller, but the leaders'
+// unmade reports whether the content of the spec is the latest revision of the child's controller, but the leaders'
 // StatefulSet has another one. After each change of the template this is true for milliseconds, between two writes; it
 // stays true if the API server rejects the StatefulSet because no pod can be created from it.
-func (f *family) unmade(spec map[string]any) bool {
-	return f.latest.content != "" && f.latest.content == contentOf(spec) && f.latest.key != f.leaders.Labels[lwsv1.RevisionKey]
+func (f *family) unmade(content string) bool {
+	return f.latest.content != "" && f.latest.content == content && f.latest.key != f.leaders.Labels[lwsv1.RevisionKey]
 }
 
 func partitionOf(set *appsv1.StatefulSet) int32 {

@@ -22,7 +22,8 @@ import (
 type Version struct {
 	// Revision is the name of the parent revision.
 	Revision string
-	// RevisionTemplate, RevisionPatch and Tolerations are as in adapters.Child.
+	// Identity, RevisionTemplate, RevisionPatch and Tolerations are as in adapters.Child.
+	Identity                        string
 	RevisionTemplate, RevisionPatch map[string]any
 	Tolerations                     []corev1.Toleration
 	// VersionLabel is as in adapters.Child.
@@ -33,7 +34,7 @@ type Version struct {
 
 // Of sets the version in a child.
 func (v *Version) Of(c *adapters.Child) {
-	c.Revision, c.RevisionTemplate, c.RevisionPatch = v.Revision, v.RevisionTemplate, v.RevisionPatch
+	c.Revision, c.Identity, c.RevisionTemplate, c.RevisionPatch = v.Revision, v.Identity, v.RevisionTemplate, v.RevisionPatch
 	c.Tolerations, c.VersionLabel, c.Colocation = v.Tolerations, v.VersionLabel, v.Colocation
 }
 

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
@@ -93,10 +94,16 @@ func CacheOptions() (cache.Options, error) {
 	}, nil
 }
 
-// stripChild makes a child small in memory.
+// stripChild makes a child small in memory, and a ControllerRevision that is not ours: a StatefulSet makes as many as its user
+// asks for, with the labels that he gives its pods.
 func stripChild(object any) (any, error) {
-	if child, ok := object.(*unstructured.Unstructured); ok {
-		return child, ownership.Compact(child)
+	switch o := object.(type) {
+	case *unstructured.Unstructured:
+		return o, errors.Join(ownership.Compact(o), adapters.Pack(o))
+	case *appsv1.ControllerRevision:
+		if owner := metav1.GetControllerOfNoCopy(o); owner != nil && owner.Kind != v1alpha1.Kind {
+			o.Data, o.ManagedFields = runtime.RawExtension{}, nil
+		}
 	}
 	return object, nil
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
@@ -155,6 +156,23 @@ func TestStripPodPassesOthersOn(t *testing.T) {
 	cr := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "x"}}
 	if got, err := stripPod(cr); got != any(cr) || err != nil {
 		t.Error(got, err)
+	}
+}
+
+// TestStripChild: the template of a child is packed, and of the revisions only those are kept whole that may be ours.
+func TestStripChild(t *testing.T) {
+	child := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
+	if got, err := stripChild(child); err != nil || !reflect.DeepEqual(child.Object, map[string]any{"spec": map[string]any{"template": `{"spec":{}}`}}) {
+		t.Error(got, err)
+	}
+	for kind, whole := range map[string]bool{"StatefulSet": false, "UnitedDeployment": true, "": true} {
+		cr := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-1"}, Data: runtime.RawExtension{Raw: []byte(`{}`)}}
+		if kind != "" {
+			cr.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Controller: ptr.To(true)}}
+		}
+		if got, err := stripChild(cr); got != any(cr) || err != nil || (cr.Data.Raw != nil) != whole {
+			t.Errorf("%q: %v, %v", kind, got, err)
+		}
 	}
 }
 

@@ -96,6 +96,27 @@ func growing() []growth {
 		{"a partition of a long name", func(n int) edit { return set(int64(1), inManual("partitions", strings.Repeat("x", n))...) }, etcdLimit, ""},
 		{"what no rule looks at", func(n int) edit { return set(strings.Repeat("x", n), inTemplate("spec", "template", "spec", "x")...) }, etcdLimit, ""},
 	}
+	const items = ": must have at most %d items"
+	pods, container := ".spec.template.spec", map[string]any{"name": "main", "image": "v1"}
+	for _, in := range []struct {
+		name, path string
+		at         func(steps ...any) []any
+	}{{"template", templatePath, inTemplate}, {"patch", patchPath, inPatch}} {
+		for name, most := range map[string]int{"containers": 100, "initContainers": 100, "tolerations": 1000, "volumes": 1000, "hostAliases": 1000, "topologySpreadConstraints": 1000} {
+			list = append(list, growth{in.name + " " + name, func(n int) edit {
+				return set(repeat(n, container), in.at(steps(pods+"."+name)...)...)
+			}, most, in.path + pods + "." + name + fmt.Sprintf(items, most)})
+		}
+		for _, name := range []string{"env", "envFrom", "ports", "volumeMounts", "args"} {
+			list = append(list, growth{in.name + " " + name, func(n int) edit {
+				large := map[string]any{"name": "main", "image": "v1", name: repeat(n, map[string]any{"name": "a"})}
+				return set([]any{container, "", large}, in.at(steps(pods+".containers")...)...)
+			}, 5000, in.path + pods + ".containers[main]." + name + fmt.Sprintf(items, 5000)})
+		}
+	}
+	list = append(list, growth{"containers of all patches", func(n int) edit {
+		return everywhere(func(int) edit { return set(repeat(n/100, container), at("patch")(steps(pods+".containers")...)...) })
+	}, 900, "spec.topology.subsets: the template and all patches must have at most 1000 containers together"})
 	for path, most := range map[string]int{"": 100, ".metadata": 100, ".metadata.labels": 1000, ".metadata.annotations": 1000,
 		".spec.template.metadata.labels": 1000, ".spec.template.metadata.annotations": 1000} {
 		list = append(list, growth{"template" + path, func(n int) edit { return set(many(n, "v"), inTemplate(steps(path)...)...) }, most,

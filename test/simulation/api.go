@@ -61,6 +61,8 @@ type API struct {
 	read     map[*unstructured.Unstructured]*appsv1.StatefulSet
 	hashes   map[*unstructured.Unstructured]string
 	contents map[string]string
+	// packed are the sets as the cache has them, by name.
+	packed map[string]struct{ of, is *unstructured.Unstructured }
 
 	// Writes are the writes of the controller.
 	Writes []string
@@ -106,6 +108,7 @@ type crashed struct{}
 func newAPI(now func() metav1.Time) *API {
 	return &API{Now: now, heard: map[string]int{}, forgot: map[types.UID]string{}, own: map[string]map[string]*ownRevision{},
 		read: map[*unstructured.Unstructured]*appsv1.StatefulSet{}, contents: map[string]string{},
+		packed: map[string]struct{ of, is *unstructured.Unstructured }{},
 		hashes: map[*unstructured.Unstructured]string{}, Live: Objects{
 			Parents:   map[string]*v1alpha1.UnitedDeployment{},
 			Sets:      map[string]*unstructured.Unstructured{},

@@ -24,7 +24,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset/ownership"
 )
 
 // apiClient is the client of the controller: it reads the objects of from, and writes to the server; its writes are in
@@ -33,11 +35,29 @@ type apiClient struct {
 	client.Client
 	api  *API
 	from func() *Objects
+	// cached: it reads from the cache, where sets are packed.
+	cached bool
+}
+
+// set returns a set as the client reads it.
+func (c apiClient) set(u *unstructured.Unstructured) *unstructured.Unstructured {
+	if !c.cached || u == nil {
+		return u
+	}
+	kept := c.api.packed[u.GetName()]
+	if kept.of != u {
+		kept.of, kept.is = u, u.DeepCopy()
+		if err := errors.Join(ownership.Compact(kept.is), adapters.Pack(kept.is)); err != nil {
+			panic(err)
+		}
+		c.api.packed[u.GetName()] = kept
+	}
+	return kept.is
 }
 
 // Client returns the client of the controller.
 func (a *API) Client() client.Client {
-	return apiClient{api: a, from: func() *Objects { return &a.Cached }}
+	return apiClient{api: a, from: func() *Objects { return &a.Cached }, cached: true}
 }
 
 // Reader returns a reader that bypasses the cache.
@@ -59,7 +79,7 @@ func (c apiClient) Get(_ context.Context, key client.ObjectKey, into client.Obje
 		}
 		parent.DeepCopyInto(into)
 	case *unstructured.Unstructured:
-		u := from.Sets[key.Name]
+		u := c.set(from.Sets[key.Name])
 		if u == nil {
 			return notFound(key)
 		}
@@ -139,6 +159,7 @@ func (c apiClient) List(_ context.Context, into client.ObjectList, opts ...clien
 		}
 	case *unstructured.UnstructuredList:
 		for _, u := range selected(options, from.Sets) {
+			u = c.set(u)
 			if options.UnsafeDisableDeepCopy == nil || !*options.UnsafeDisableDeepCopy {
 				u = u.DeepCopy()
 			}

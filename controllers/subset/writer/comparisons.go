@@ -68,11 +68,12 @@ func contentKeyOf(child *unstructured.Unstructured) string {
 }
 
 // desiredChild is the desired state of a child. Its template depends on the parent's generation and on the revision's
-// content, which is the same as long as its address is.
+// content, which is the same as long as its identity is, or else its address.
 type desiredChild struct {
 	parent           types.UID
 	generation       int64 // of the parent
 	revision         string
+	identity         string
 	revisionTemplate uintptr
 	revisionPatch    uintptr
 	replicas         int32
@@ -86,9 +87,11 @@ type desiredChild struct {
 
 func desiredChildOf(c *adapters.Child) desiredChild {
 	w := desiredChild{
-		parent: c.Owner.UID, generation: c.ParentGeneration, revision: c.Revision,
-		revisionTemplate: reflect.ValueOf(c.RevisionTemplate).Pointer(), revisionPatch: reflect.ValueOf(c.RevisionPatch).Pointer(),
+		parent: c.Owner.UID, generation: c.ParentGeneration, revision: c.Revision, identity: c.Identity,
 		replicas: c.Replicas, partition: c.Partition, asked: c.Asked, paused: c.Paused, seeding: c.Seeding, surplus: c.Surplus,
+	}
+	if c.Identity == "" {
+		w.revisionTemplate, w.revisionPatch = reflect.ValueOf(c.RevisionTemplate).Pointer(), reflect.ValueOf(c.RevisionPatch).Pointer()
 	}
 	if c.Pace != nil {
 		w.pace, w.paced = *c.Pace, true
@@ -96,7 +99,10 @@ func desiredChildOf(c *adapters.Child) desiredChild {
 	return w
 }
 
-func podsOf(c *adapters.Child) [2]map[string]any {
+func podsOf(c *adapters.Child) (pods [2]map[string]any) {
+	if c.Identity != "" {
+		return pods // they may be large, and are not needed
+	}
 	return [2]map[string]any{c.RevisionTemplate, c.RevisionPatch}
 }
 

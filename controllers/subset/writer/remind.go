@@ -149,7 +149,12 @@ func (w *Writer) relabelRevision(ctx context.Context, hash string, current *unst
 	} else if owner == nil && !namesRevisionOf(current.GetName(), hash) {
 		return fmt.Errorf("%w: ControllerRevision %s, which is recorded as what the protected replicas of %[3]s run, is not controlled by %[3]s", subset.ErrRevisionTaken, hash, current.GetName())
 	}
-	labels, _, err := unstructured.NestedStringMap(current.Object, "spec", "template", "metadata", "labels")
+	template, err := adapters.Unpacked(current.Object, "spec", "template")
+	if err != nil {
+		return fmt.Errorf("labels of revision %s: %w", hash, err)
+	}
+	pods, _ := template.(map[string]any)
+	labels, _, err := unstructured.NestedStringMap(pods, "metadata", "labels")
 	if err != nil {
 		return fmt.Errorf("labels of revision %s: %w", hash, err)
 	}

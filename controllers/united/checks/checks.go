@@ -11,6 +11,7 @@ package checks
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -39,6 +40,9 @@ const (
 	patience = 10 * time.Second
 	// readTimeout bounds the read of one object.
 	readTimeout = 10 * time.Second
+	// mostObjects and mostKinds bound what is followed in a namespace: each kind is a watch, which decodes every object of the
+	// kind there.
+	mostObjects, mostKinds = 200, 20
 )
 
 // Runner observes the objects that checks name. It is safe for concurrent use.
@@ -54,6 +58,8 @@ type Runner struct {
 	mu      sync.Mutex
 	watches map[source]*watch
 	asks    map[types.NamespacedName][]known.CheckAsk
+	// crowded are the parents of which not all objects are followed, because their namespace names too many.
+	crowded map[types.NamespacedName]bool
 	// missing is until when nobody asks for a kind that the API server does not serve.
 	missing map[schema.GroupVersionKind]time.Time
 	changed func(parent types.NamespacedName)
@@ -83,6 +89,7 @@ func New(client dynamic.Interface, mapper meta.RESTMapper, objects []schema.Grou
 		client: client, mapper: mapper, clock: c,
 		queue:   workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[source]{Clock: c}),
 		watches: map[source]*watch{}, asks: map[types.NamespacedName][]known.CheckAsk{}, missing: map[schema.GroupVersionKind]time.Time{},
+		crowded: map[types.NamespacedName]bool{},
 	}
 }
 
@@ -118,13 +125,20 @@ func (r *Runner) Start(ctx context.Context) error {
 // Ask observes what is asked of a parent from now on, and nothing else of it.
 func (r *Runner) Ask(parent types.NamespacedName, asks []known.CheckAsk) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.follow(parent, targetsOf(parent.Namespace, r.asks[parent]), targetsOf(parent.Namespace, asks))
+	released := r.follow(parent, targetsOf(parent.Namespace, r.asks[parent]), targetsOf(parent.Namespace, asks))
 	r.askQueries(parent, asks)
 	r.asks[parent] = asks
 	if len(asks) == 0 {
 		delete(r.asks, parent)
 	}
+	var waiting []types.NamespacedName
+	for other := range r.crowded {
+		if released && other.Namespace == parent.Namespace {
+			waiting = append(waiting, other)
+		}
+	}
+	r.mu.Unlock()
+	r.tell(waiting)
 }
 
 // Results returns what was last seen of what is asked of a parent, by the name of the check.
@@ -135,7 +149,10 @@ func (r *Runner) Results(parent types.NamespacedName) map[string]known.CheckResu
 	for i := range r.asks[parent] {
 		ask := &r.asks[parent][i]
 		if t, ok := targetOf(parent.Namespace, ask); ok {
-			result := r.watches[t.source].result(t.name, ask, r.clock.Now())
+			result := crowded(t)
+			if w := r.watches[t.source]; w != nil && w.named[t.name][parent] {
+				result = w.result(t.name, ask, r.clock.Now())
+			}
 			result.Round, result.Reached = ask.Round, true // it is as it is now
 			results[ask.Check.Name] = result
 		}
@@ -170,10 +187,16 @@ func targetsOf(namespace string, asks []known.CheckAsk) (targets []target) {
 // Forget ends the observation of all checks of a parent.
 func (r *Runner) Forget(parent types.NamespacedName) { r.Ask(parent, nil) }
 
-// follow replaces the objects that a parent names. r.mu is held.
-func (r *Runner) follow(parent types.NamespacedName, were, are []target) {
+// follow replaces the objects that a parent names, and reports whether nobody names one of them any more. What is followed
+// already stays, so in a namespace that is full, those who come later wait. r.mu is held.
+func (r *Runner) follow(parent types.NamespacedName, were, are []target) (released bool) {
+	delete(r.crowded, parent)
 	for _, t := range are {
 		w := r.watches[t.source]
+		if (w == nil || w.named[t.name] == nil) && r.full(t.namespace, w == nil) {
+			r.crowded[parent] = true
+			continue
+		}
 		if w == nil {
 			w = &watch{source: t.source, named: map[string]map[types.NamespacedName]bool{}, objects: map[string]*object{}}
 			r.watches[t.source] = w
@@ -185,17 +208,39 @@ func (r *Runner) follow(parent types.NamespacedName, were, are []target) {
 		w.named[t.name][parent] = true
 	}
 	for _, t := range were {
-		if !slices.Contains(are, t) {
-			r.release(t, parent)
+		if !slices.Contains(are, t) && r.release(t, parent) {
+			released = true
 		}
 	}
+	return released
 }
 
-// release ends the interest of a parent in an object. r.mu is held.
-func (r *Runner) release(t target, parent types.NamespacedName) {
+// full reports whether a namespace has no room for another object, of another kind. r.mu is held.
+func (r *Runner) full(namespace string, another bool) bool {
+	kinds, objects := 0, 0
+	for s, w := range r.watches {
+		if s.namespace == namespace {
+			kinds, objects = kinds+1, objects+len(w.named)
+		}
+	}
+	return objects >= mostObjects || another && kinds >= mostKinds
+}
+
+// crowded returns the result of a check whose object is not followed.
+func crowded(t target) known.CheckResult {
+	return known.CheckResult{Seen: true, Refused: true, Message: fmt.Sprintf(
+		"%s %s is not read: the checks in a namespace can name at most %d objects of %d kinds together, including Jobs and AnalysisRuns; name fewer, or use another namespace",
+		t.kind.Kind, t.name, mostObjects, mostKinds)}
+}
+
+// release ends the interest of a parent in an object, and reports whether nobody else is interested. r.mu is held.
+func (r *Runner) release(t target, parent types.NamespacedName) bool {
 	w := r.watches[t.source]
+	if w == nil || !w.named[t.name][parent] {
+		return false // it was not followed
+	}
 	if delete(w.named[t.name], parent); len(w.named[t.name]) > 0 {
-		return
+		return false
 	}
 	delete(w.named, t.name)
 	delete(w.objects, t.name)
@@ -203,6 +248,7 @@ func (r *Runner) release(t target, parent types.NamespacedName) {
 		w.stop()
 		delete(r.watches, t.source)
 	}
+	return true
 }
 
 // tell reports to parents that their results may have changed.

@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 	testclock "k8s.io/utils/clock/testing"
@@ -167,12 +168,20 @@ type scene struct {
 }
 
 func newScene(t *testing.T, objects ...k8sruntime.Object) *scene {
+	return newSceneOn(t, nil, objects...)
+}
+
+// newSceneOn returns a scene whose objects are those of another API server, unless that is nil.
+func newSceneOn(t *testing.T, other dynamic.Interface, objects ...k8sruntime.Object) *scene {
 	s := &scene{
 		WithT: NewWithT(t), t: t, told: map[types.NamespacedName]int{}, clock: testclock.NewFakeClock(time.Unix(1767225600, 0)),
 		client: fake.NewSimpleDynamicClientWithCustomListKinds(k8sruntime.NewScheme(), map[schema.GroupVersionResource]string{resource: "MySQLClusterList", jobResource: "JobList", podResource: "PodList"}, objects...),
 		mapper: &mapper{served: map[string]bool{"MySQLCluster": true}, hangs: make(chan struct{})},
 	}
-	s.Runner = New(s.client, s.mapper, []schema.GroupResource{resource.GroupResource()}, nil, s.clock)
+	if other == nil {
+		other = s.client
+	}
+	s.Runner = New(other, s.mapper, []schema.GroupResource{resource.GroupResource()}, nil, s.clock)
 	s.OnChange(func(parent types.NamespacedName) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

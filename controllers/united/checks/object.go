@@ -23,6 +23,8 @@ type object struct {
 	// behind: its controller has not observed its last change.
 	behind     bool
 	conditions []condition
+	// more: it has more conditions than are kept.
+	more bool
 	// run is what a Job or an AnalysisRun says as one that a check started; nil for all other kinds.
 	run *run
 }
@@ -32,6 +34,13 @@ type condition struct {
 	// behind: it is of an earlier generation of the object.
 	behind bool
 }
+
+const (
+	// mostConditions are kept of an object. Those who may write its status could store a hundred thousand.
+	mostConditions = 100
+	// longestType is the longest type of a condition that the API conventions allow.
+	longestType = 316
+)
 
 // reduce returns what is kept of an object. Whatever is not as expected in its status is left out: then it is not met.
 func reduce(u *unstructured.Unstructured) *object {
@@ -49,6 +58,12 @@ func reduce(u *unstructured.Unstructured) *object {
 			continue
 		}
 		text := func(name string) string { value, _ := fields[name].(string); return value }
+		if o.more = len(o.conditions) == mostConditions; o.more {
+			break
+		}
+		if len(text("type")) > longestType {
+			continue // no check can ask for it
+		}
 		o.conditions = append(o.conditions, condition{text("type"), short(text("status")), short(text("reason")), behind(fields, "observedGeneration")})
 	}
 	o.deleted = u.GetDeletionTimestamp() != nil
@@ -77,7 +92,10 @@ func (o *object) judge(asked *v1alpha1.ObjectCondition) known.CheckResult {
 		return no("is being deleted")
 	}
 	i := slices.IndexFunc(o.conditions, func(c condition) bool { return c.name == asked.Type })
-	if i < 0 {
+	switch {
+	case i < 0 && o.more:
+		return no("has no condition %s among its first %d, and no more are read", asked.Type, mostConditions)
+	case i < 0:
 		return no("has no condition %s", asked.Type)
 	}
 	c, want := o.conditions[i], string(cmp.Or(asked.Status, metav1.ConditionTrue))

@@ -129,31 +129,45 @@ func (r *Runner) explain(ctx context.Context, w *watch) {
 
 // lastWords returns what the pod of a Job that failed last said when it ended; "" if that is not known.
 func (r *Runner) lastWords(ctx context.Context, namespace string, job types.UID) string {
-	list, err := r.client.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(namespace).
-		List(ctx, metav1.ListOptions{LabelSelector: "batch.kubernetes.io/controller-uid=" + string(job)})
-	if err != nil {
-		return ""
-	}
 	said, last := "", time.Time{}
-	for i := range list.Items {
-		pod := &corev1.Pod{}
-		if k8sruntime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, pod) != nil {
-			continue
+	// Pods may be large, and the pages are decoded as a whole.
+	page := metav1.ListOptions{LabelSelector: "batch.kubernetes.io/controller-uid=" + string(job), Limit: 2}
+	for range 10 {
+		list, err := r.client.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(namespace).List(ctx, page)
+		if err != nil {
+			return said
 		}
-		for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-			ended := c.State.Terminated
-			if ended == nil {
-				ended = c.LastTerminationState.Terminated
-			}
-			if ended == nil || ended.ExitCode == 0 || ended.FinishedAt.Time.Before(last) {
+		for i := range list.Items {
+			pod := &corev1.Pod{}
+			if k8sruntime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, pod) != nil {
 				continue
 			}
-			last = ended.FinishedAt.Time
-			said = fmt.Sprintf(", container %s of %s ended with exit code %d", c.Name, pod.Name, ended.ExitCode)
-			if message := strings.TrimSpace(ended.Message); message != "" {
-				said += ": " + message
+			if words, at := wordsOf(pod); words != "" && !at.Before(last) {
+				said, last = words, at
 			}
+		}
+		if page.Continue = list.GetContinue(); page.Continue == "" {
+			break
 		}
 	}
 	return said
+}
+
+// wordsOf returns what the container of a pod said that ended last with an error, and when; "" if none did.
+func wordsOf(pod *corev1.Pod) (said string, last time.Time) {
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		ended := c.State.Terminated
+		if ended == nil {
+			ended = c.LastTerminationState.Terminated
+		}
+		if ended == nil || ended.ExitCode == 0 || ended.FinishedAt.Time.Before(last) {
+			continue
+		}
+		last = ended.FinishedAt.Time
+		said = fmt.Sprintf(", container %s of %s ended with exit code %d", c.Name, pod.Name, ended.ExitCode)
+		if message := strings.TrimSpace(ended.Message); message != "" {
+			said += ": " + message
+		}
+	}
+	return said, last
 }

@@ -14,6 +14,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,7 +26,6 @@ import (
 
 	"github.com/unitedworkloads/united/controllers/united/checks/caught"
 	"github.com/unitedworkloads/united/controllers/united/known"
-	"github.com/unitedworkloads/united/controllers/united/runs"
 )
 
 // watch has what is known of the objects of one kind in one namespace that checks name. Runner.mu guards it.
@@ -43,6 +43,8 @@ type watch struct {
 	listed bool
 	// streams: the watch that runs began with all objects.
 	streams bool
+	// asked are the names that were named when the last reading of all objects began.
+	asked map[string]bool
 }
 
 // problem is why objects cannot be read.
@@ -226,16 +228,19 @@ func (r *Runner) reflector(run context.Context, w *watch, client dynamic.Resourc
 	expected.SetGroupVersionKind(w.kind)
 	current := func() bool { return run.Err() == nil }
 	return cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			list, err := client.List(ctx, o)
+		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+			list, err := readNamed(ctx, r.begin(w), client)
 			if current() {
 				r.noted(w, err, &problem{})
 			}
 			return list, err //nolint:wrapcheck // the reflector distinguishes errors of the API server
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
-			events, err := client.Watch(ctx, o)
 			streams := o.SendInitialEvents != nil && *o.SendInitialEvents
+			if streams {
+				r.begin(w)
+			}
+			events, err := client.Watch(ctx, o)
 			if current() {
 				r.noted(w, err, &problem{watching: true})
 			}
@@ -245,6 +250,40 @@ func (r *Runner) reflector(run context.Context, w *watch, client dynamic.Resourc
 			return events, err //nolint:wrapcheck // the same
 		},
 	}, r.client), expected, &store{r, w, current}, cache.ReflectorOptions{Name: w.kind.String(), TypeDescription: w.kind.String()})
+}
+
+// begin records which objects are named when a reading of all objects begins, and returns their names.
+func (r *Runner) begin(w *watch) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w.asked = map[string]bool{}
+	for name := range w.named {
+		w.asked[name] = true
+	}
+	return slices.Sorted(maps.Keys(w.asked))
+}
+
+// readNamed reads objects where the API server cannot stream them: one by one. Trap: a page is decoded as a whole, and an
+// object takes up to 30 times as much memory as the API server lets somebody store; so the list has one object, and
+// only says from where on to watch.
+func readNamed(ctx context.Context, names []string, client dynamic.ResourceInterface) (runtime.Object, error) {
+	one, err := client.List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller says which kind
+	}
+	list := &metainternalversion.List{ListMeta: metav1.ListMeta{ResourceVersion: one.GetResourceVersion()}}
+	for _, name := range names {
+		reading, cancel := context.WithTimeout(ctx, readTimeout)
+		u, err := client.Get(reading, name, metav1.GetOptions{})
+		cancel()
+		switch {
+		case err == nil:
+			list.Items = append(list.Items, &seen{name, reduce(u)})
+		case !apierrors.IsNotFound(err):
+			return nil, err //nolint:wrapcheck // the caller says which kind
+		}
+	}
+	return list, nil
 }
 
 // watching records that a watch has begun. If it does not begin with all objects, it continues where the last one ended.
@@ -324,79 +363,3 @@ func (r *Runner) readNew(ctx context.Context, w *watch, client dynamic.ResourceI
 		r.tell(parents)
 	}
 }
-
-// store receives the objects of a watch, and keeps what checks need of those that they name.
-type store struct {
-	r *Runner
-	w *watch
-	// current reports whether the watch still runs: a reflector may be in the middle of an event when it is ended.
-	current func() bool
-}
-
-// Add adds an object.
-func (s *store) Add(o any) error { return s.Update(o) }
-
-// Update replaces an object.
-func (s *store) Update(o any) error {
-	if u, ok := o.(*unstructured.Unstructured); ok {
-		s.set(u.GetName(), func() *object { return reduce(u) })
-	}
-	return nil
-}
-
-// Delete removes an object. The result of a run that had finished remains, however fast somebody deleted it.
-func (s *store) Delete(o any) error {
-	if u, ok := o.(*unstructured.Unstructured); ok {
-		s.set(u.GetName(), func() *object {
-			if is := reduce(u); is.run != nil && (is.run.State == runs.Succeeded || is.run.State == runs.Failed) {
-				is.run.gone = true
-				return is
-			}
-			return nil
-		})
-	}
-	return nil
-}
-
-func (s *store) set(name string, of func() *object) { s.r.tell(s.setOne(name, of)) }
-
-func (s *store) setOne(name string, of func() *object) []types.NamespacedName {
-	s.r.mu.Lock()
-	defer s.r.mu.Unlock()
-	if s.current() && s.w.named[name] != nil && s.r.set(s.w, name, of()) {
-		return slices.Collect(maps.Keys(s.w.named[name]))
-	}
-	return nil
-}
-
-// Replace replaces all objects.
-func (s *store) Replace(list []any, _ string) error {
-	s.r.tell(s.replace(list))
-	return nil
-}
-
-func (s *store) replace(list []any) (changed []types.NamespacedName) {
-	all := map[string]*object{}
-	s.r.mu.Lock()
-	defer s.r.mu.Unlock()
-	for _, o := range list {
-		if u, ok := o.(*unstructured.Unstructured); ok && s.w.named[u.GetName()] != nil {
-			all[u.GetName()] = reduce(u)
-		}
-	}
-	if s.current() {
-		for name := range s.w.named {
-			if s.r.set(s.w, name, all[name]) {
-				changed = append(changed, slices.Collect(maps.Keys(s.w.named[name]))...)
-			}
-		}
-		s.w.listed = true
-		if p := s.w.problem; p != nil && (!p.watching || s.w.streams) {
-			changed = append(changed, s.w.setProblem(nil)...)
-		}
-	}
-	return changed
-}
-
-// Resync does nothing: there is nothing to send again.
-func (s *store) Resync() error { return nil }

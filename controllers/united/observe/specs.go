@@ -19,7 +19,11 @@ type decodedSpec struct {
 	spec       *spec.Spec
 }
 
-// Spec is spec.Read with a memory. Invalid specs are not remembered.
+// mostDecoded is the size of the template and the patches up to which a spec stays decoded from pass to pass. As objects
+// they take up to forty times as much.
+const mostDecoded = 16 << 10
+
+// Spec is spec.Read with a memory. Invalid specs are not remembered, and neither are large ones.
 func (m *Memory) Spec(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*spec.Spec, error) {
 	key := client.ObjectKeyFromObject(parent)
 	if kept := m.specs.Get(key, ""); kept.spec != nil && kept.uid == parent.UID && kept.generation == parent.Generation {
@@ -29,6 +33,20 @@ func (m *Memory) Spec(parent *v1alpha1.UnitedDeployment, known adapters.Registry
 	if err != nil {
 		return nil, err
 	}
-	m.specs.Set(key, "", decodedSpec{parent.UID, parent.Generation, spec})
+	if sizeOf(parent, spec) <= mostDecoded {
+		m.specs.Set(key, "", decodedSpec{parent.UID, parent.Generation, spec})
+	}
 	return spec, nil
+}
+
+// sizeOf returns the size of what is decoded of a spec, in bytes.
+func sizeOf(parent *v1alpha1.UnitedDeployment, s *spec.Spec) int {
+	_, raw := s.Adapter.TemplateField(&parent.Spec.Template)
+	size := len(raw.Raw)
+	for i := range parent.Spec.Topology.Subsets {
+		if patch := parent.Spec.Topology.Subsets[i].Patch; patch != nil {
+			size += len(patch.Raw)
+		}
+	}
+	return size
 }

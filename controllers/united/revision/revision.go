@@ -50,7 +50,7 @@ type Content struct {
 
 // Marshalled returns the content with its template marshaled, for repeated comparisons.
 func (c Content) Marshalled() Content {
-	c.pods = marshal(c.Template)
+	c.pods = podsOf(c.Template)
 	return c
 }
 
@@ -58,7 +58,17 @@ func (c *Content) comparable() []byte {
 	if c.pods != nil {
 		return c.pods
 	}
-	return marshal(c.Template)
+	return podsOf(c.Template)
+}
+
+// podsOf returns a template in the form in which it is compared: a large one as a hash.
+func podsOf(template map[string]any) []byte {
+	raw := marshal(template)
+	if len(raw) <= mostDecoded {
+		return raw
+	}
+	sum := sha256.Sum256(raw)
+	return sum[:]
 }
 
 // Overlay is what one subset changes in the pod part of the template.
@@ -78,19 +88,51 @@ type Revision struct {
 	// Object is the ControllerRevision that it was read from. Do not modify it.
 	Object *appsv1.ControllerRevision
 
-	template     map[string]any
+	// decoded returns what is decoded of the data and the annotation.
+	decoded      func() decoded
 	versionLabel string
 	colocation   *Colocation
 	// pods is the template in the form in which it is compared, the same for all subsets.
 	pods []byte
-	// subsets is the data merged with the annotation. The revision does not know a subset without an
-	// entry.
-	subsets map[string]Overlay
+	// names are the subsets that it knows.
+	names map[string]bool
 	// size is the size of the data in bytes.
 	size int
 	// damaged is true if the annotation cannot be parsed. What it said about subsets that were added
 	// later is lost.
 	damaged bool
+}
+
+// decoded is the content of a revision as objects.
+type decoded struct {
+	template map[string]any
+	// subsets is the data merged with the annotation. The revision does not know a subset without an
+	// entry.
+	subsets map[string]Overlay
+}
+
+// mostDecoded is the size up to which a revision stays decoded from pass to pass.
+const mostDecoded = 16 << 10
+
+// Anew returns the revision for another pass. If it is large, its content is decoded when the pass asks for it, and
+// lasts as long as the pass does, which is one goroutine: as objects it takes up to forty times as much memory, and most revisions of a
+// parent are idle.
+func (r *Revision) Anew() *Revision {
+	if r.size+len(r.Object.Annotations[v1alpha1.AnnotationSubsets]) <= mostDecoded {
+		return r
+	}
+	out, object := *r, r.Object // and not what r has decoded
+	var again *Revision
+	out.decoded = func() decoded {
+		if again == nil {
+			var err error
+			if again, err = Parse(object); err != nil {
+				panic(fmt.Sprintf("revision: what was parsed cannot be parsed: %v", err))
+			}
+		}
+		return again.decoded()
+	}
+	return &out
 }
 
 // Parse parses a revision. It fails if the data are not in the form that this package writes.
@@ -108,20 +150,25 @@ func Parse(cr *appsv1.ControllerRevision) (*Revision, error) {
 	}
 	r := &Revision{
 		Name: cr.Name, Number: cr.Revision, Object: cr, size: len(cr.Data.Raw),
-		template: content.Template, versionLabel: content.VersionLabel, colocation: content.Colocation, pods: marshal(content.Template), subsets: maps.Clone(content.Subsets),
+		versionLabel: content.VersionLabel, colocation: content.Colocation, pods: podsOf(content.Template), names: map[string]bool{},
 	}
-	if r.subsets == nil {
-		r.subsets = map[string]Overlay{}
+	d := decoded{content.Template, maps.Clone(content.Subsets)}
+	if d.subsets == nil {
+		d.subsets = map[string]Overlay{}
 	}
 	amended, err := amendments(cr)
 	r.damaged = err != nil
 	for name, overlay := range amended {
 		if overlay == nil {
-			delete(r.subsets, name)
+			delete(d.subsets, name)
 			continue
 		}
-		r.subsets[name] = *overlay
+		d.subsets[name] = *overlay
 	}
+	for name := range d.subsets {
+		r.names[name] = true
+	}
+	r.decoded = func() decoded { return d }
 	return r, nil
 }
 
@@ -140,7 +187,16 @@ func amendments(cr *appsv1.ControllerRevision) (map[string]*Overlay, error) {
 }
 
 // Template returns the pod part of the template. Do not modify it.
-func (r *Revision) Template() map[string]any { return r.template }
+func (r *Revision) Template() map[string]any { return r.decoded().template }
+
+// Identity is the same for the same content: it identifies the version of the stored object. It is "" for one that is not
+// stored.
+func (r *Revision) Identity() string {
+	if r.Object.UID == "" || r.Object.ResourceVersion == "" {
+		return ""
+	}
+	return string(r.Object.UID) + "/" + r.Object.ResourceVersion
+}
 
 // VersionLabel is the value of the label united.dev/version of all pods, "" without one.
 func (r *Revision) VersionLabel() string { return r.versionLabel }
@@ -158,7 +214,7 @@ func TemplateHash(template map[string]any) string {
 // Overlay returns what the named subset changed in the revision; false if the revision does not know
 // the subset.
 func (r *Revision) Overlay(subset string) (Overlay, bool) {
-	o, ok := r.subsets[subset]
+	o, ok := r.decoded().subsets[subset]
 	return o, ok
 }
 
@@ -172,7 +228,7 @@ func (r *Revision) matches(pods []byte, c Content) bool {
 		return false
 	}
 	for name, overlay := range c.Subsets {
-		if mine, ok := r.subsets[name]; ok && !sameOverlay(mine, overlay) {
+		if mine, ok := r.Overlay(name); ok && !sameOverlay(mine, overlay) {
 			return false
 		}
 	}
@@ -194,7 +250,7 @@ func SamePods(a, b *Revision, subset string, today Overlay) bool {
 
 // OverlayOr is Overlay with a default for a subset that the revision does not know.
 func (r *Revision) OverlayOr(subset string, today Overlay) Overlay {
-	if o, ok := r.subsets[subset]; ok {
+	if o, ok := r.Overlay(subset); ok {
 		return o
 	}
 	return today
@@ -331,11 +387,11 @@ func (r *Revision) Amend(living map[string]Overlay) (string, bool) {
 	amended, _ := amendments(r.Object) // empty if the annotation is damaged
 	changed := r.damaged
 	for name, overlay := range living {
-		if _, ok := r.subsets[name]; !ok {
+		if !r.names[name] {
 			amended[name], changed = &overlay, true
 		}
 	}
-	for name := range r.subsets {
+	for name := range r.names {
 		if _, ok := living[name]; !ok {
 			amended[name], changed = nil, true
 		}

@@ -6,6 +6,7 @@ package spec
 import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/runs"
 )
@@ -19,7 +20,11 @@ func checkRuns(parent *v1alpha1.UnitedDeployment, at *field.Path) error {
 	var errs field.ErrorList
 	for i := range rolling.Checks {
 		if job := rolling.Checks[i].Job; job != nil {
-			errs = append(errs, runs.CheckJob(job, parent.Spec.Selector, at.Child("rollingUpdate", "checks").Index(i).Child("job"))...)
+			here := at.Child("rollingUpdate", "checks").Index(i).Child("job")
+			if _, err := adapters.CheckSize(job.Template, here.Child("template")); err != nil {
+				return err
+			}
+			errs = append(errs, runs.CheckJob(job, parent.Spec.Selector, here)...)
 		}
 	}
 	return errs.ToAggregate()

@@ -60,6 +60,10 @@ func Read(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*Spec, er
 	member, raw := adapter.TemplateField(&parent.Spec.Template)
 	at := field.NewPath("spec", "template", member)
 	s := &Spec{Adapter: adapter}
+	size, err := adapters.CheckSize(raw, at)
+	if err != nil {
+		return nil, err
+	}
 	if s.Template, err = adapters.Decode(raw, at); err != nil {
 		return nil, err
 	}
@@ -79,7 +83,7 @@ func Read(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*Spec, er
 		first := adapter.RevisionPaths()[0]
 		return nil, field.Required(at.Child(first[0], first[1:]...), "the pod template is missing")
 	}
-	if err := s.readSubsets(parent); err != nil {
+	if err := s.readSubsets(parent, size); err != nil {
 		return nil, err
 	}
 	s.content = revision.Content{Template: s.revisionTemplate, Subsets: s.Overlays(), Colocation: s.colocation(parent.Spec.Topology.Colocation)}
@@ -99,7 +103,8 @@ func Read(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*Spec, er
 	return s, nil
 }
 
-func (s *Spec) readSubsets(parent *v1alpha1.UnitedDeployment) error {
+// readSubsets reads the subsets. size is how many values the template has.
+func (s *Spec) readSubsets(parent *v1alpha1.UnitedDeployment, size int) error {
 	at := field.NewPath("spec", "topology", "subsets")
 	seen := map[string]bool{}
 	for i := range parent.Spec.Topology.Subsets {
@@ -112,7 +117,14 @@ func (s *Spec) readSubsets(parent *v1alpha1.UnitedDeployment) error {
 		if name := adapters.ChildName(parent.Name, sub.Name); len(name) > s.Adapter.MaxNameLength() {
 			return field.Invalid(here.Child("name"), sub.Name, fmt.Sprintf("the name of the child workload, %s, must not be longer than %d characters: shorten the name of the subset", name, s.Adapter.MaxNameLength()))
 		}
-		var err error
+		n, err := adapters.CheckSize(sub.Patch, here.Child("patch"))
+		if err != nil {
+			return err
+		}
+		if size += n; size > adapters.MaxAllValues {
+			return field.Invalid(at, field.OmitValueType{}, fmt.Sprintf("the template and the patches up to that of %s have %d values together (objects, lists, and what is in them), and must have at most %d",
+				sub.Name, size, adapters.MaxAllValues))
+		}
 		if sub.DecodedPatch, err = adapters.Decode(sub.Patch, here.Child("patch")); err != nil {
 			return err
 		}
@@ -267,7 +279,7 @@ func ProgressTime(parent *v1alpha1.UnitedDeployment) time.Duration {
 func (s Subset) Version(r *revision.Revision) subset.Version {
 	overlay := r.OverlayOr(s.Name, s.Overlay)
 	return subset.Version{
-		Revision: r.Name, RevisionTemplate: r.Template(), RevisionPatch: overlay.Patch, Tolerations: overlay.Tolerations,
+		Revision: r.Name, Identity: r.Identity(), RevisionTemplate: r.Template(), RevisionPatch: overlay.Patch, Tolerations: overlay.Tolerations,
 		VersionLabel: r.VersionLabel(), Colocation: r.Colocation(s.Name),
 	}
 }

@@ -53,6 +53,21 @@ func TestReadRefuses(t *testing.T) {
 		{"OnDelete", template(`{"spec": {"updateStrategy": {"type": "OnDelete"}, ` + pods + `}}`), "spec.template.statefulSetTemplate.spec.updateStrategy.type:"},
 		{"another selector", template(`{"spec": {"selector": {"matchLabels": {"app": "x"}}, ` + pods + `}}`), "spec.template.statefulSetTemplate.spec.selector:"},
 		{"pod labels that the selector does not match", template(`{"spec": {"template": {"metadata": {"labels": {"app": "x"}}}}}`), "spec.template.statefulSetTemplate.spec.template.metadata.labels:"},
+		{"a template with too many values", template(`{"spec": {"x": [` + strings.Repeat("0,", adapters.MaxValues) + `0], ` + pods + `}}`), "spec.template.statefulSetTemplate: Invalid value: has 50009 values"},
+		{"a patch with too many values", one(func(s *v1alpha1.Subset) {
+			s.Patch = &runtime.RawExtension{Raw: []byte(`{"spec": {"x": [` + strings.Repeat("0,", adapters.MaxValues) + `0]}}`)}
+		}), "patch: Invalid value: has 50004 values"},
+		{"too many values together", func(u *v1alpha1.UnitedDeployment) {
+			u.Spec.Topology.Subsets = nil
+			for _, name := range []string{"a", "b", "c", "d", "e"} {
+				u.Spec.Topology.Subsets = append(u.Spec.Topology.Subsets, v1alpha1.Subset{Name: name, Patch: &runtime.RawExtension{Raw: []byte(`{"spec": {"x": [` + strings.Repeat("0,", 45_000) + `0]}}`)}})
+			}
+		}, "spec.topology.subsets: Invalid value: the template and the patches up to that of e have 225"},
+		{"a Job with too many values", func(u *v1alpha1.UnitedDeployment) {
+			u.Spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdateStrategy, RollingUpdate: &v1alpha1.RollingUpdate{Checks: []v1alpha1.RolloutCheck{
+				{Name: "smoke", Job: &v1alpha1.JobCheck{Template: &runtime.RawExtension{Raw: []byte(`[` + strings.Repeat("0,", adapters.MaxValues) + `0]`)}}},
+			}}}
+		}, "spec.updateStrategy.rollingUpdate.checks[0].job.template: Invalid value: has 50002 values"},
 		{"no selector", func(u *v1alpha1.UnitedDeployment) { u.Spec.Selector = nil }, "spec.selector:"},
 		{"an empty selector", func(u *v1alpha1.UnitedDeployment) { u.Spec.Selector = &metav1.LabelSelector{} }, "spec.selector:"},
 		{"a selector that is none", func(u *v1alpha1.UnitedDeployment) {

@@ -33,7 +33,7 @@ func (p *Parsed) keep(parent types.NamespacedName, revisions []*revision.Revisio
 	}
 	kept := make(map[types.UID]*revision.Revision, len(revisions))
 	for _, r := range revisions {
-		kept[r.Object.UID] = r
+		kept[r.Object.UID] = r.Anew()
 	}
 	p.Set(parent, "", kept)
 }
@@ -41,7 +41,7 @@ func (p *Parsed) keep(parent types.NamespacedName, revisions []*revision.Revisio
 // parse parses a genuine revision, or returns the cached result for the same object.
 func parse(known map[types.UID]*revision.Revision, cr *appsv1.ControllerRevision, parent string) (*revision.Revision, error) {
 	if r := known[cr.UID]; r != nil && cr.UID != "" && r.Object.ResourceVersion == cr.ResourceVersion {
-		return r, nil
+		return r.Anew(), nil
 	}
 	if !revision.Genuine(cr, parent) {
 		return nil, fmt.Errorf("ControllerRevision %s: somebody has replaced it: its content does not match its name", cr.Name)
