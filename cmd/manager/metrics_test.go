@@ -72,7 +72,7 @@ func TestMetricsCertificate(t *testing.T) {
 				}
 				return c.Close()
 			}
-			g.Eventually(func() error { return dialed(&tls.Config{InsecureSkipVerify: true}) }).Should(Succeed()) //nolint:gosec // that it is there
+			g.Eventually(func() error { return dialed(&tls.Config{InsecureSkipVerify: true}) }, 30*time.Second).Should(Succeed()) //nolint:gosec // that it is there
 			if err := dialed(&tls.Config{RootCAs: ca, ServerName: name, MinVersion: tls.VersionTLS12}); tc.verified {
 				g.Expect(err).NotTo(HaveOccurred())
 			} else {
