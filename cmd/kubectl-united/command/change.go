@@ -25,7 +25,8 @@ func (o *options) undo() *cobra.Command {
 		Short: "Go back to an earlier revision, patches and tolerations of subsets included",
 		Long: `Go back to an earlier revision. During a rollout that is the current revision, at rest the one that was current before.
 
-It sets the pod template, and the patch and tolerations of each subset as far as they change pods. Everything else stays as it is.`,
+It sets the pod template, and the patch and tolerations of each subset as far as they change pods. Everything else stays as it is, and where that is
+what stalls, it says which field to set back.`,
 		Example: `  kubectl united undo web
   kubectl united undo web --to-revision 3
   kubectl united undo web --dry-run`,
@@ -53,7 +54,8 @@ func (o *options) goBack(ctx context.Context, name, to string, a *acting) error 
 	if err != nil {
 		return err
 	}
-	d, err := drive.GoBack(parent, revisions, to)
+	in, _ := o.user().World(ctx, parent)
+	d, err := drive.GoBack(parent, in, revisions, to)
 	if err != nil {
 		return err
 	}

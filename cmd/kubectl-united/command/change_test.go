@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -138,6 +139,18 @@ func TestUndo(t *testing.T) {
 	}
 	midRollout := func(p *v1alpha1.UnitedDeployment) { p.Status.UpdateRevision = "web-other" }
 	unseen := func(p *v1alpha1.UnitedDeployment) { p.Status.ObservedGeneration = 2 }
+	// The API server refuses a field that is not in the pods, or one that is.
+	refused := func(message string, rollout bool, updated int32) func(*v1alpha1.UnitedDeployment) {
+		return func(p *v1alpha1.UnitedDeployment) {
+			p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: "True", Reason: v1alpha1.ReasonApplyRefused, ObservedGeneration: 3})
+			p.Status.Subsets = []v1alpha1.SubsetStatus{{Name: "zone-a", Phase: v1alpha1.PhaseStalled, Message: message}}
+			if p.Status.UpdatedReplicas = updated; rollout {
+				p.Status.UpdateRevision = "web-other"
+				p.Spec.Template.StatefulSetTemplate.Raw = bytes.ReplaceAll(p.Spec.Template.StatefulSetTemplate.Raw, []byte("web:v2"), []byte("web:v3"))
+			}
+		}
+	}
+	const immutable, ofPods = `spec.serviceName: Invalid value: "x": field is immutable`, `spec.template.spec.nodeSelectors: field not declared in schema`
 	coordinated := func(p *v1alpha1.UnitedDeployment) {
 		p.Spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdateStrategy, RollingUpdate: &v1alpha1.RollingUpdate{}}
 	}
@@ -154,6 +167,11 @@ func TestUndo(t *testing.T) {
 		{"by number", bound, []string{"--to-revision", "1"}, `"value":"web:v1"`, false},
 		{"unknown", bound, []string{"--to-revision", "9"}, "there is 1, 2", true},
 		{"not observed", unseen, nil, "no manager has seen the last change", true},
+		{"refused at rest", refused(immutable, false, 0), nil, "what stalls web is not in its pods, which are what undo sets back: correct what the API server refuses: zone-a: " + immutable, true},
+		{"refused at rest, by name", refused(immutable, false, 0), []string{"--to-revision", "1"}, "Note: what stalls it besides its pods stays: ", false},
+		{"refused in a rollout", refused(immutable, true, 0), nil, "what stalls web is not in its pods", true},
+		{"refused in a part of a rollout", refused(immutable, true, 1), nil, "goes back to", false},
+		{"refused pods", refused(ofPods, true, 0), nil, "goes back to", false},
 		{"another revision in view", bound, []string{"--revision", "web-x"}, "no longer web-x", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

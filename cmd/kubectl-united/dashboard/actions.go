@@ -16,6 +16,7 @@ import (
 	"github.com/unitedworkloads/united/cmd/kubectl-united/foresee"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/look"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
@@ -42,8 +43,8 @@ func askedOf(r *http.Request) asked {
 	}
 }
 
-// deed returns what a button does. revisions are those of the parent.
-func (a *asked) deed(parent *v1alpha1.UnitedDeployment, revisions []*revision.Revision) (*drive.Deed, error) {
+// deed returns what a button does. in is the world of the parent, nil if it could not be read, and revisions are its own.
+func (a *asked) deed(parent *v1alpha1.UnitedDeployment, in *planner.Input, revisions []*revision.Revision) (*drive.Deed, error) {
 	switch a.verb {
 	case "approve":
 		return drive.Approve(parent)
@@ -56,7 +57,7 @@ func (a *asked) deed(parent *v1alpha1.UnitedDeployment, revisions []*revision.Re
 	case "force":
 		return drive.Force.Of(parent, time.Now())
 	case "undo":
-		return drive.GoBack(parent, revisions, a.to)
+		return drive.GoBack(parent, in, revisions, a.to)
 	case "hold":
 		return drive.Hold(parent, nil)
 	case "retry":
@@ -83,7 +84,7 @@ func (a *asked) question(parent *v1alpha1.UnitedDeployment) string {
 }
 
 // actionsOf are the buttons for the whole object. Why one cannot be pressed is what the command would say.
-func actionsOf(parent *v1alpha1.UnitedDeployment, revisions []*revision.Revision, forbidden string) []action {
+func actionsOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, revisions []*revision.Revision, forbidden string) []action {
 	var all []action
 	if parent.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy {
 		all = append(all, action{Verb: "approve", Label: "Approve", Primary: true}, action{Verb: "promote", Label: "Promote", Plans: true})
@@ -104,7 +105,7 @@ func actionsOf(parent *v1alpha1.UnitedDeployment, revisions []*revision.Revision
 	for i := range all {
 		a := asked{verb: all[i].Verb}
 		all[i].Reason = forbidden
-		if _, err := a.deed(parent, revisions); err != nil && forbidden == "" {
+		if _, err := a.deed(parent, in, revisions); err != nil && forbidden == "" {
 			all[i].Reason = err.Error()
 		}
 	}
@@ -129,13 +130,15 @@ func (s *server) bound(ctx context.Context, r *http.Request, a *asked) (*v1alpha
 			return nil, nil, err
 		}
 	}
+	var in *planner.Input
 	var revisions []*revision.Revision
 	if a.verb == "undo" {
+		in, _ = user.World(ctx, parent)
 		if revisions, err = user.Revisions(ctx, parent); err != nil {
 			return nil, nil, err
 		}
 	}
-	d, err := a.deed(parent, revisions)
+	d, err := a.deed(parent, in, revisions)
 	return parent, d, err
 }
 

@@ -217,7 +217,7 @@ func (s *server) objectPage(ctx context.Context, key client.ObjectKey, remembere
 		p.EventsUnread = unreadable(err)
 	}
 	p.Forbidden = s.lacks(ctx, key)
-	p.Actions = actionsOf(parent, revisions, p.Forbidden)
+	p.Actions = actionsOf(parent, in, revisions, p.Forbidden)
 	return p
 }
 

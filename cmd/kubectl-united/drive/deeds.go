@@ -11,7 +11,9 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/change"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
 	"github.com/unitedworkloads/united/controllers/united/known"
+	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
@@ -206,8 +208,9 @@ func hasSubset(parent *v1alpha1.UnitedDeployment, subset string) error {
 	return nil
 }
 
-// GoBack goes back to the revision with a number or name, or without one to the one before.
-func GoBack(parent *v1alpha1.UnitedDeployment, revisions []*revision.Revision, to string) (*Deed, error) {
+// GoBack goes back to the revision with a number or name, or without one to the one before. in is the world of the parent; nil if it
+// could not be read.
+func GoBack(parent *v1alpha1.UnitedDeployment, in *planner.Input, revisions []*revision.Revision, to string) (*Deed, error) {
 	var target *revision.Revision
 	var err error
 	if to == "" {
@@ -218,9 +221,17 @@ func GoBack(parent *v1alpha1.UnitedDeployment, revisions []*revision.Revision, t
 	if err != nil {
 		return nil, err
 	}
+	stall := view.StallOf(parent, in)
+	if to == "" && stall.KeepsFrom(parent) {
+		return nil, fmt.Errorf("what stalls %s is not in its pods, which are what undo sets back: %s; to go back to %s all the same, give --to-revision %d",
+			parent.Name, stall, known.Short(target.Name), target.Number)
+	}
 	after, notes, err := change.Undo(parent, target)
 	if err != nil {
 		return nil, err
+	}
+	if stall.Lasts() {
+		notes = append(notes, "what stalls it besides its pods stays: "+stall.String())
 	}
 	return Pods(parent, after, notes, fmt.Sprintf("goes back to %s (revision %d)", known.Short(target.Name), target.Number))
 }

@@ -176,6 +176,11 @@ func (u *User) tryChildren(ctx context.Context, in *planner.Input, plan *foresee
 			checked.Refused[w.Subset] = fmt.Sprintf("there is a %s %s already, which is not of this UnitedDeployment", child.GetKind(), child.GetName())
 		case refuses(err), meta.IsNoMatchError(err):
 			checked.Refused[w.Subset] = brief(err)
+			if live != nil && undone.SaysImmutable(err.Error()) {
+				if fixed := foresee.Fixed(in.Spec.Adapter, child, live.Object, err.Error()); fixed != "" {
+					checked.Refused[w.Subset] = fixed + "; see " + undone.ImmutableDocs
+				}
+			}
 		case err != nil:
 			plan.Unfinished = append(plan.Unfinished, fmt.Sprintf("%s: %v", child.GetName(), err))
 		case live != nil && live.Observed.SpecObserved && samePods(in.Spec.Adapter, child, live.Object):

@@ -104,8 +104,19 @@ func (c *child) recognize(w *world.World) {
 	}
 }
 
-// differences adds the fields in which two values differ. Items of lists are compared by their names, if they have any.
+// deviation is a field in which two values differ.
+type deviation struct {
+	at      string
+	was, is any
+}
+
+// differences adds the fields in which two values differ.
 func differences(was, is any, at string, all *[]string) {
+	walk(was, is, at, func(d deviation) { *all = append(*all, fmt.Sprintf("%s: %s -> %s", d.at, brief(d.was), brief(d.is))) })
+}
+
+// walk finds the fields in which two values differ. Items of lists are compared by their names, if they have any.
+func walk(was, is any, at string, found func(deviation)) {
 	if equality.Semantic.DeepEqual(was, is) {
 		return
 	}
@@ -113,7 +124,7 @@ func differences(was, is any, at string, all *[]string) {
 	b, bObject := is.(map[string]any)
 	if aObject && bObject {
 		for _, key := range union(a, b) {
-			differences(a[key], b[key], strings.TrimPrefix(at+"."+key, "."), all)
+			walk(a[key], b[key], strings.TrimPrefix(at+"."+key, "."), found)
 		}
 		return
 	}
@@ -121,11 +132,11 @@ func differences(was, is any, at string, all *[]string) {
 	second, ok2 := byName(is)
 	if ok && ok2 {
 		for _, key := range union(first, second) {
-			differences(first[key], second[key], at+"["+key+"]", all)
+			walk(first[key], second[key], at+"["+key+"]", found)
 		}
 		return
 	}
-	*all = append(*all, fmt.Sprintf("%s: %s -> %s", at, brief(was), brief(is)))
+	found(deviation{at, was, is})
 }
 
 func union(a, b map[string]any) []string {
@@ -149,6 +160,9 @@ func byName(v any) (items map[string]any, ok bool) {
 	for _, item := range list {
 		object, _ := item.(map[string]any)
 		name, ok := object["name"].(string)
+		if metadata, nested := object["metadata"].(map[string]any); nested && !ok { // a claim
+			name, ok = metadata["name"].(string)
+		}
 		if _, twice := items[name]; !ok || twice {
 			return nil, false
 		}

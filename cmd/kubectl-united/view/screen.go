@@ -132,9 +132,9 @@ func (st *Status) Next() string {
 	return ""
 }
 
-// Back is the verb, with its arguments, that goes back; "" while there is no rollout.
+// Back is the verb, with its arguments, that goes back; "" while there is no rollout, or it would change nothing.
 func (st *Status) Back() string {
-	if st.Observed && st.Current != nil && st.Update != nil && st.Current.Name != st.Update.Name && st.Reason != v1alpha1.ReasonRevisionRejected {
+	if st.Observed && !st.stuck && st.Current != nil && st.Update != nil && st.Current.Name != st.Update.Name && st.Reason != v1alpha1.ReasonRevisionRejected {
 		return "undo " + st.Name
 	}
 	return ""

@@ -56,6 +56,8 @@ type Status struct {
 	Subsets []Subset `json:"subsets"`
 	// Unseen says why replicas are not shown one by one; "" if they are.
 	Unseen string `json:"unseen,omitempty"`
+	// stuck: what stalls is not in the pods, so there is no way back.
+	stuck bool
 }
 
 // Rollout is a rollout of type RollingUpdate.
@@ -175,7 +177,7 @@ func StatusOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, unseen strin
 		Strategy: string(cmp.Or(parent.Spec.UpdateStrategy.Type, v1alpha1.ManualUpdateStrategy)), Paused: parent.Spec.Paused,
 		Current: revisionOf(in, was.CurrentRevision), Update: revisionOf(in, was.UpdateRevision),
 		Desired: spec.Replicas(parent), Ready: was.ReadyReplicas, Updated: was.UpdatedReplicas, Available: was.AvailableReplicas,
-		Rollout: rolloutOf(parent),
+		Rollout: rolloutOf(parent), stuck: StallOf(parent, nil).KeepsFrom(parent),
 	}
 	if m := parent.Spec.UpdateStrategy.ManualUpdate; m != nil {
 		s.BoundTo = m.Revision

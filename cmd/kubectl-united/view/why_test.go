@@ -413,7 +413,7 @@ func (s *scene) plugin(before []byte, args []string) ([]byte, error) {
 	case "undo":
 		revisions, listed := look.New(s.API.Reader()).Revisions(s.T.Context(), parent)
 		if err = listed; err == nil {
-			d, err = drive.GoBack(parent, revisions, "")
+			d, err = drive.GoBack(parent, nil, revisions, "")
 		}
 	}
 	if err != nil {

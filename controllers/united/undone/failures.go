@@ -110,6 +110,11 @@ const maxQuoted = 200
 // ImmutableDocs says what to do about a field of a child workload that cannot be changed.
 const ImmutableDocs = "https://github.com/unitedworkloads/united/blob/main/docs/workloads.md#fields-that-cannot-be-changed"
 
+// SaysImmutable reports whether a refusal of the API server is about a field that cannot be changed.
+func SaysImmutable(refusal string) bool {
+	return strings.Contains(refusal, apivalidation.FieldImmutableErrorMsg) || strings.Contains(refusal, "updates to statefulset spec for fields other than")
+}
+
 func quotesLast(err error) string {
 	text := err.Error()
 	var status apierrors.APIStatus
@@ -123,7 +128,7 @@ func quotesLast(err error) string {
 			}
 			text = strings.Replace(text, cause.Message, said+": "+value, 1)
 		}
-		if strings.HasSuffix(cause.Message, apivalidation.FieldImmutableErrorMsg) || strings.Contains(cause.Message, "updates to statefulset spec for fields other than") {
+		if SaysImmutable(cause.Message) {
 			text += "; see " + ImmutableDocs
 			break
 		}

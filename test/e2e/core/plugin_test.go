@@ -33,7 +33,7 @@ func TestPluginCanary(t *testing.T) {
 	e.Step("what only the API server can refuse is foreseen, also where it changes no pod", func() {
 		object := e.Kubectl("get", "united", "web", "-o", "json")
 		for edit, says := range map[[2]string]string{
-			{`"podManagementPolicy": "Parallel"`, `"podManagementPolicy": "OrderedReady"`}:                                          "field is immutable|are forbidden",
+			{`"podManagementPolicy": "Parallel"`, `"podManagementPolicy": "OrderedReady"`}:                                          `Refused +web-zone-a, web-zone-b, web-zone-c: spec.podManagementPolicy is Parallel and cannot become OrderedReady; see https`,
 			{`"image": "registry.example/web:v2"`, `"image": "registry.example/web:v2", "resources": {"requests": {"cpu": "abc"}}`}: "quantities must match",
 		} {
 			file := filepath.Join(t.TempDir(), "web.json")
@@ -112,6 +112,30 @@ func TestPluginCanary(t *testing.T) {
 		e.Expect(e.Does("plan", "web", "--image", "web="+Image("v4"), as)).To(And(ContainSubstring("no right to patch uniteddeployments"), ContainSubstring("no right to patch statefulsets")))
 		e.Expect(e.Does("why", "web", as)).To(And(ContainSubstring("web "), ContainSubstring("Not seen: ")))
 		e.Expect(e.Does("history", "web", as)).To(ContainSubstring("web:v3"))
+	})
+	e.Step("where what stalls is not in the pods, undo says which field to set back, and changes nothing", func() {
+		e.Does("release", "web", "--all")
+		w.Settle()
+		third := w.Parent().Status.UpdateRevision
+		const says = "set spec.template.statefulSetTemplate.spec.podManagementPolicy back to Parallel"
+		refused := func(operation string, args ...any) {
+			w.JSONPatch("["+operation+"]", args...)
+			w.StallsWhole(v1alpha1.ReasonApplyRefused, "All subsets: ")
+			before := w.Parent().Generation
+			e.Refuses("what stalls web is not in its pods, which are what undo sets back: "+says, "undo", "web")
+			e.Expect(w.Parent().Generation).To(Equal(before))
+			e.Expect(e.Does("status", "web")).NotTo(ContainSubstring("kubectl united undo"))
+		}
+		policy := TemplatePath + "/spec/podManagementPolicy"
+		refused(`{"op":"replace","path":%q,"value":"OrderedReady"}`, policy)
+		refused(`{"op":"remove","path":%q}`, policy)
+		refused(`{"op":"replace","path":%q,"value":%q}`, ImagePath, Image("v4"))
+		forced := e.Plugin("undo", "web", "--to-revision", third)
+		e.Expect(forced.Code).To(BeZero(), forced.Err)
+		e.Expect(forced.Err).To(ContainSubstring("what stalls it besides its pods stays: " + says))
+		w.JSONPatch(`[{"op":"add","path":%q,"value":"Parallel"}]`, policy)
+		w.Settle()
+		w.Runs(Images{"zone-a": "v3 v3", "zone-b": "v3 v3", "zone-c": "v3 v3"})
 	})
 	e.Step("versions, files, and what a shell completes", func() {
 		e.Expect(e.Does("version")).To(ContainSubstring("united-system/united-manager"))
