@@ -162,6 +162,8 @@ func (o *options) client() (client.WithWatch, error) {
 func (o *options) clientOf(config *rest.Config) (client.WithWatch, error) {
 	// kubectl's own limits.
 	config.QPS, config.Burst = 50, 300
+	// As kubectl does.
+	config.WarningHandler = rest.NewWarningWriter(o.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 	kinds, err := scheme()
 	if err != nil {
 		return nil, err

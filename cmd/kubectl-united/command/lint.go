@@ -4,7 +4,6 @@
 package command
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/lint"
 )
 
@@ -27,8 +25,8 @@ func (o *options) lint() *cobra.Command {
 		Use:   "lint -f FILE...",
 		Short: "Find what is wrong in manifests, without a cluster",
 		Long: `Find what is wrong in the UnitedDeployments of manifests, without a cluster: unknown fields, also in templates and patches;
-what the manager would refuse; and what is legal, but surely not meant. Other kinds are passed over. Render charts
-and overlays first. A field that is newer than this plugin counts as unknown.
+what the manager would refuse; and what is legal, but surely not meant. Other kinds are passed over, except
+OpenKruise's UnitedDeployment, of which it says that it is not translated. Render charts and overlays first. A field that is newer than this plugin counts as unknown.
 
 It prints FILE: NAME: FIELD: MESSAGE, and the exit code is 1 if there is anything to print.`,
 		Example: `  kubectl united lint -f web.yaml
@@ -49,7 +47,7 @@ It prints FILE: NAME: FIELD: MESSAGE, and the exit code is 1 if there is anythin
 }
 
 func (o *options) lintFiles(files []string, recursive bool, output string) error {
-	findings, count, peers := []lint.Finding{}, 0, false
+	findings, count := []lint.Finding{}, 0
 	for _, path := range files {
 		contents, err := manifests(path, recursive)
 		if err != nil {
@@ -60,7 +58,6 @@ func (o *options) lintFiles(files []string, recursive bool, output string) error
 			if err != nil {
 				return err
 			}
-			peers = peers || bytes.Contains(content, []byte("apps.kruise.io/")) && bytes.Contains(content, []byte("UnitedDeployment"))
 			of, n := lint.File(file, content)
 			findings, count = append(findings, of...), count+n
 		}
@@ -78,8 +75,6 @@ func (o *options) lintFiles(files []string, recursive bool, output string) error
 	switch {
 	case len(findings) > 0:
 		return fmt.Errorf("%s in %s", counted(len(findings), "finding"), counted(count, "UnitedDeployment"))
-	case count == 0 && peers:
-		_, _ = fmt.Fprintf(o.ErrOut, "There is no UnitedDeployment of apps.united.dev in these files, but one of OpenKruise: with apiVersion %s, lint says what else to change.\n", v1alpha1.GroupVersion)
 	case count == 0:
 		_, _ = fmt.Fprintln(o.ErrOut, "There is no UnitedDeployment of apps.united.dev in these files.")
 	}

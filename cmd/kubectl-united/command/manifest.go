@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +24,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/drive"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/foresee"
+	"github.com/unitedworkloads/united/cmd/kubectl-united/lint"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/look"
 )
 
@@ -38,13 +40,19 @@ func (o *options) parents(files []string) ([]*unstructured.Unstructured, error) 
 		return nil, err
 	}
 	var all []*unstructured.Unstructured
+	peers := false
 	for _, info := range infos {
 		if u, ok := info.Object.(*unstructured.Unstructured); ok && u.GroupVersionKind() == v1alpha1.GroupVersion.WithKind(v1alpha1.Kind) {
 			all = append(all, u)
+		} else if ok && u.GetKind() == v1alpha1.Kind && strings.HasPrefix(u.GetAPIVersion(), "apps.kruise.io/") {
+			peers = true
 		}
 	}
-	if len(all) == 0 {
-		return nil, errors.New("there is no UnitedDeployment in it")
+	switch {
+	case len(all) == 0 && peers:
+		return nil, fmt.Errorf("there is no UnitedDeployment of apps.united.dev in these files, but one of OpenKruise: write apiVersion %s, and kubectl united lint says what else to change", v1alpha1.GroupVersion)
+	case len(all) == 0:
+		return nil, fmt.Errorf("there is no UnitedDeployment of %s in these files", v1alpha1.GroupVersion)
 	}
 	return all, nil
 }
@@ -58,14 +66,25 @@ func (o *options) planObject(ctx context.Context, object *unstructured.Unstructu
 		}
 		object.SetNamespace(namespace)
 	}
-	after, err := typed(object)
+	refused, warnings, err := linted(object)
 	if err != nil {
+		return nil, err
+	}
+	after, err := typed(object)
+	if err != nil && len(refused) == 0 {
+		refused = append(refused, err.Error())
+	}
+	if len(refused) > 0 && (offline || err != nil) { // otherwise, the API server knows its own version best
 		return &foresee.Plan{
-			Namespace: object.GetNamespace(), Name: object.GetName(), Refused: []string{err.Error()}, Subsets: []foresee.Subset{}, Waves: []foresee.Wave{},
+			Namespace: object.GetNamespace(), Name: object.GetName(), Refused: refused, Subsets: []foresee.Subset{}, Waves: []foresee.Wave{},
 		}, nil
 	}
 	if offline {
-		return drive.Offline(after)
+		plan, err := drive.Offline(after)
+		for _, w := range warnings {
+			o.warn(w)
+		}
+		return plan, err
 	}
 	api, err := o.client()
 	if err != nil {
@@ -88,6 +107,26 @@ func (o *options) planObject(ctx context.Context, object *unstructured.Unstructu
 	}
 	return o.user().Foreseen(ctx, c)
 }
+
+// linted returns what lint finds in an object: what is refused, and what is surely not meant.
+func linted(object *unstructured.Unstructured) (refused, warnings []string, err error) {
+	raw, err := object.MarshalJSON()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, p := range lint.Object(raw) {
+		text := strings.TrimPrefix(p.Field+": "+p.Message, ": ")
+		if p.Advice {
+			warnings = append(warnings, text)
+		} else {
+			refused = append(refused, text)
+		}
+	}
+	return refused, warnings, nil
+}
+
+// warn writes a warning as kubectl does.
+func (o *options) warn(text string) { _, _ = fmt.Fprintln(o.ErrOut, "Warning:", text) }
 
 // typed decodes a UnitedDeployment. A field that there is not is an error.
 func typed(object *unstructured.Unstructured) (*v1alpha1.UnitedDeployment, error) {

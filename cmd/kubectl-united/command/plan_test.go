@@ -45,7 +45,9 @@ func TestPlanRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ from, to, want string }{
-		{"topology:", "toplogy:", `unknown field "spec.toplogy"`},
+		{"topology:", "toplogy:", "spec.toplogy: a UnitedDeployment has no such field"},
+		{"image:", "imgae:", "spec.containers[0].imgae: a StatefulSet has no such field"},
+		{"replicas: 6", `replicas: "6"`, "spec.replicas: is a string, and must be of type integer"},
 		{"replicas: 50%", "minReplicas: 50%", "cannot be combined with minReplicas"},
 		{"- name: zone-b", "- name: zone-a", "Duplicate"},
 		{"defaultPartition: 100%", "defaultPartition: 101%", "101%"},
@@ -53,6 +55,27 @@ func TestPlanRefused(t *testing.T) {
 	} {
 		code, out, errs := runPlan(t, strings.Replace(string(raw), c.from, c.to, 1), "plan", "-f", "-", "--offline")
 		if code != 1 || !strings.Contains(out, "Refused") || !strings.Contains(out, c.want) {
+			t.Errorf("%s: %d\n%s%s", c.to, code, out, errs)
+		}
+	}
+}
+
+// What is legal is said as the API server does, and a file of OpenKruise is no file without any.
+func TestPlanWarns(t *testing.T) {
+	raw, err := os.ReadFile(web)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		from, to string
+		code     int
+		want     string
+	}{
+		{"- name: zone-a", "- name: az-x\n      replicas: 0\n    - name: zone-a", 0, "Warning: spec.topology.subsets[az-x]: is named like a zone, but has no nodeSelector"},
+		{"apps.united.dev/v1alpha1", "apps.kruise.io/v1alpha1", 1, "but one of OpenKruise: write apiVersion apps.united.dev/v1alpha1"},
+	} {
+		code, out, errs := runPlan(t, strings.Replace(string(raw), c.from, c.to, 1), "plan", "-f", "-", "--offline")
+		if code != c.code || !strings.Contains(errs, c.want) {
 			t.Errorf("%s: %d\n%s%s", c.to, code, out, errs)
 		}
 	}

@@ -50,14 +50,14 @@ var newAdmission = sync.OnceValues(func() (*admission, error) {
 func admitted(s *source) (problems []Problem) {
 	a, err := newAdmission()
 	if err != nil {
-		return []Problem{{"", err.Error()}}
+		return []Problem{problemOf("", err.Error())}
 	}
 	if s.parent.Name == "" {
 		return nil
 	}
 	object := map[string]any{}
 	if err := utiljson.Unmarshal(s.text, &object); err != nil {
-		return []Problem{{"", err.Error()}}
+		return []Problem{problemOf("", err.Error())}
 	}
 	defaulting.Default(object, a.structural)
 	errs := append(validation.ValidateCustomResource(nil, object, a.schema), listtype.ValidateListSetsAndMaps(nil, a.structural, object)...)

@@ -28,6 +28,8 @@ type Finding struct {
 	// Field is a path in it; "" if it is about all of it.
 	Field   string `json:"field,omitempty"`
 	Message string `json:"message"`
+	// Advice: it is legal, but surely not meant.
+	Advice bool `json:"advice,omitempty"`
 }
 
 // String is the finding on one line.
@@ -66,6 +68,9 @@ func File(file string, content []byte) (findings []Finding, count int) {
 	}
 }
 
+// openKruise is the group of the UnitedDeployment of OpenKruise. A pipeline must not take one for checked.
+const openKruise, untranslated = "apps.kruise.io", "is that of OpenKruise: write apps.united.dev/v1alpha1, and lint says what else to change"
+
 // trimmed returns what an error says, without where in the code it comes from.
 func trimmed(err error) string {
 	text := err.Error()
@@ -102,15 +107,18 @@ func objects(document []byte) (findings []Finding, count int, err error) {
 		return findings, count, nil
 	}
 	version, err := schema.ParseGroupVersion(head.APIVersion)
+	if err == nil && version.Group == openKruise && head.Kind == v1alpha1.Kind {
+		return []Finding{{Name: head.Metadata.Name, Field: "apiVersion", Message: untranslated}}, 0, nil
+	}
 	if err != nil || version.Group != v1alpha1.GroupVersion.Group || head.Kind != v1alpha1.Kind {
 		return nil, 0, nil //nolint:nilerr // another kind
 	}
-	problems := object(text)
+	problems := Object(text)
 	if _, err := yaml.YAMLToJSONStrict(document); err != nil { // a key is there twice, and the last one would win
 		problems = append([]Problem{{Message: trimmed(err)}}, problems...)
 	}
 	for _, p := range problems {
-		findings = append(findings, Finding{Name: head.Metadata.Name, Field: p.Field, Message: p.Message})
+		findings = append(findings, Finding{Name: head.Metadata.Name, Field: p.Field, Message: p.Message, Advice: p.Advice})
 	}
 	return findings, 1, nil
 }

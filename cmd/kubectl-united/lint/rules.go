@@ -24,7 +24,16 @@ import (
 )
 
 // Problem is what is wrong in one UnitedDeployment.
-type Problem struct{ Field, Message string }
+type Problem struct {
+	Field, Message string
+	// Advice: it is legal, but surely not meant.
+	Advice bool
+}
+
+// problemOf is one that is refused.
+func problemOf(at, message string) Problem { return Problem{Field: at, Message: message} }
+
+func advice(at, message string) Problem { return Problem{at, message, true} }
 
 // source is a UnitedDeployment: as it was decoded, and as it was written.
 type source struct {
@@ -32,8 +41,8 @@ type source struct {
 	text   []byte
 }
 
-// object returns what is wrong in a UnitedDeployment, each problem once.
-func object(text []byte) (problems []Problem) {
+// Object returns what is wrong in a UnitedDeployment, each problem once.
+func Object(text []byte) (problems []Problem) {
 	s := &source{&v1alpha1.UnitedDeployment{}, text}
 	own, err := strict(text, s.parent, "UnitedDeployment")
 	if err != nil {
@@ -56,13 +65,13 @@ func version(s *source) []Problem {
 	if s.parent.APIVersion == v1alpha1.GroupVersion.String() {
 		return nil
 	}
-	return []Problem{{"apiVersion", fmt.Sprintf("there is no version %s: write %s", s.parent.APIVersion, v1alpha1.GroupVersion)}}
+	return []Problem{problemOf("apiVersion", fmt.Sprintf("there is no version %s: write %s", s.parent.APIVersion, v1alpha1.GroupVersion))}
 }
 
 // name: the API server needs one before it looks at anything else.
 func name(s *source) []Problem {
 	if s.parent.Name == "" {
-		return []Problem{{"metadata.name", "is missing"}}
+		return []Problem{problemOf("metadata.name", "is missing")}
 	}
 	return nil
 }
@@ -164,9 +173,9 @@ func fromErrors(err error) (problems []Problem) {
 		return problems
 	}
 	if one := (*field.Error)(nil); errors.As(err, &one) {
-		return []Problem{{strings.TrimPrefix(one.Field, "<nil>"), one.ErrorBody()}}
+		return []Problem{problemOf(strings.TrimPrefix(one.Field, "<nil>"), one.ErrorBody())}
 	}
-	return []Problem{{"", err.Error()}}
+	return []Problem{problemOf("", err.Error())}
 }
 
 const partitionsPath = "spec.updateStrategy.manualUpdate.partitions"
@@ -186,7 +195,7 @@ func zonesOfNoNodes(s *source) (problems []Problem) {
 	terms := termsOfOpenKruise(s.text)
 	for i, sub := range s.parent.Spec.Topology.Subsets {
 		if sub.NodeSelector == nil && terms[fmt.Sprint(i)] == nil && zone.MatchString(sub.Name) {
-			problems = append(problems, Problem{"spec.topology.subsets[" + sub.Name + "]", "is named like a zone, but has no nodeSelector, so its pods can be on any node"})
+			problems = append(problems, advice("spec.topology.subsets["+sub.Name+"]", "is named like a zone, but has no nodeSelector, so its pods can be on any node"))
 		}
 	}
 	return problems
@@ -204,8 +213,8 @@ func releasingNothing(s *source) (problems []Problem) {
 	for _, key := range slices.Sorted(maps.Keys(partitions)) {
 		written := partitions[key]
 		if protectsAll(written, counts[key], replicas) {
-			problems = append(problems, Problem{partitionsPath + "[" + key + "]", fmt.Sprintf(
-				`%s protects all of the replicas, so it releases nothing: to hold the subset, also when it grows, write "100%%"`, written.String())})
+			problems = append(problems, advice(partitionsPath+"["+key+"]", fmt.Sprintf(
+				`%s protects all of the replicas, so it releases nothing: to hold the subset, also when it grows, write "100%%"`, written.String())))
 		}
 	}
 	return problems

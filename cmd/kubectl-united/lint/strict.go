@@ -47,9 +47,9 @@ func strict(text []byte, into any, kind string) ([]Problem, error) {
 func fatal(at string, err error) Problem {
 	wrong := (*stdjson.UnmarshalTypeError)(nil)
 	if !errors.As(err, &wrong) || wrong.Field == "" {
-		return Problem{at, trimmed(err)}
+		return problemOf(at, trimmed(err))
 	}
-	return Problem{strings.TrimPrefix(at+"."+wrong.Field, "."), fmt.Sprintf("is a %s, and must be of type %s", wrong.Value, typeName(wrong.Type))}
+	return problemOf(strings.TrimPrefix(at+"."+wrong.Field, "."), fmt.Sprintf("is a %s, and must be of type %s", wrong.Value, typeName(wrong.Type)))
 }
 
 // typeName is what the API server calls a type.
@@ -108,7 +108,7 @@ func quantities(text []byte, at string) ([]Problem, []byte) {
 			for _, key := range slices.Sorted(maps.Keys(v)) {
 				value, isText := v[key].(string)
 				if _, err := resource.ParseQuantity(value); isText && err != nil && (strings.HasSuffix(path, ".requests") || strings.HasSuffix(path, ".limits")) {
-					problems = append(problems, Problem{path + "." + key, fmt.Sprintf("%q is no quantity, such as 500m, 2 or 64Mi", value)})
+					problems = append(problems, problemOf(path+"."+key, fmt.Sprintf("%q is no quantity, such as 500m, 2 or 64Mi", value)))
 					delete(v, key)
 				}
 				walk(v[key], path+"."+key)
