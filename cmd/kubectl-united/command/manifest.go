@@ -66,7 +66,7 @@ func (o *options) planObject(ctx context.Context, object *unstructured.Unstructu
 		}
 		object.SetNamespace(namespace)
 	}
-	refused, warnings, err := linted(object)
+	refused, warnings, err := linted(object, offline)
 	if err != nil {
 		return nil, err
 	}
@@ -79,12 +79,11 @@ func (o *options) planObject(ctx context.Context, object *unstructured.Unstructu
 			Namespace: object.GetNamespace(), Name: object.GetName(), Refused: refused, Subsets: []foresee.Subset{}, Waves: []foresee.Wave{},
 		}, nil
 	}
+	for _, w := range warnings {
+		_, _ = fmt.Fprintln(o.ErrOut, "Warning:", w) // as kubectl does
+	}
 	if offline {
-		plan, err := drive.Offline(after)
-		for _, w := range warnings {
-			o.warn(w)
-		}
-		return plan, err
+		return drive.Offline(after)
 	}
 	api, err := o.client()
 	if err != nil {
@@ -108,25 +107,23 @@ func (o *options) planObject(ctx context.Context, object *unstructured.Unstructu
 	return o.user().Foreseen(ctx, c)
 }
 
-// linted returns what lint finds in an object: what is refused, and what is surely not meant.
-func linted(object *unstructured.Unstructured) (refused, warnings []string, err error) {
+// linted returns what lint finds in an object: what is refused, and what is surely not meant, unless the API server says that too.
+func linted(object *unstructured.Unstructured, offline bool) (refused, warnings []string, err error) {
 	raw, err := object.MarshalJSON()
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, p := range lint.Object(raw) {
 		text := strings.TrimPrefix(p.Field+": "+p.Message, ": ")
-		if p.Advice {
-			warnings = append(warnings, text)
-		} else {
+		switch {
+		case !p.Advice:
 			refused = append(refused, text)
+		case offline || !p.Warned:
+			warnings = append(warnings, text)
 		}
 	}
 	return refused, warnings, nil
 }
-
-// warn writes a warning as kubectl does.
-func (o *options) warn(text string) { _, _ = fmt.Fprintln(o.ErrOut, "Warning:", text) }
 
 // typed decodes a UnitedDeployment. A field that there is not is an error.
 func typed(object *unstructured.Unstructured) (*v1alpha1.UnitedDeployment, error) {

@@ -49,7 +49,7 @@ func TestPlanRefused(t *testing.T) {
 		{"image:", "imgae:", "spec.containers[0].imgae: a StatefulSet has no such field"},
 		{"replicas: 6", `replicas: "6"`, "spec.replicas: is a string, and must be of type integer"},
 		{"replicas: 50%", "minReplicas: 50%", "cannot be combined with minReplicas"},
-		{"- name: zone-b", "- name: zone-a", "Duplicate"},
+		{"- name: zone-b", "- name: zone-a", "spec.topology.subsets[zone-a]: is there twice"},
 		{"defaultPartition: 100%", "defaultPartition: 101%", "101%"},
 		{"podManagementPolicy: Parallel", "replicas: 3", "replicas"},
 	} {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
 
@@ -65,6 +66,10 @@ func admitted(s *source) (problems []Problem) {
 		errs, _ = a.rules.Validate(context.Background(), nil, a.structural, object, nil, celconfig.RuntimeCELCostBudget)
 	}
 	for _, err := range errs {
+		if err.Type == field.ErrorTypeDuplicate {
+			problems = append(problems, problemOf(err.Field, "is there twice"))
+			continue
+		}
 		if _, isObject := err.BadValue.(map[string]any); isObject { // its field is enough
 			err.BadValue = ""
 		}

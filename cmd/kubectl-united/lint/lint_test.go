@@ -60,7 +60,7 @@ func TestRules(t *testing.T) {
 		"a name with a dot":  {with("name: web}\nspec", "name: w.eb}\nspec"), []string{"f: w.eb: Invalid value: metadata.name must be a DNS label"}},
 		"no name":            {with("{name: web}\nspec", "{}\nspec"), []string{"f: metadata.name: is missing"}},
 		"a field of a pod":   {with("image: web}", "image: web, imagePullPolice: Always}"), []string{"f: web: " + pod + ".spec.containers[0].imagePullPolice: a StatefulSet has no such field"}},
-		"a type in a pod":    {with("image: web}", "image: web, tty: 1}"), []string{"f: web: " + pod + ".spec.containers.tty: is a number"}},
+		"a type in a pod":    {with("image: web}", "image: web, tty: 1}"), []string{"f: web: " + pod + ".spec.containers[0].tty: is a number"}},
 		"labels of the pods": {with("metadata: {labels: {app: web}}\n          spec", "metadata: {}\n          spec"), []string{"f: web: " + pod + ".metadata.labels: "}},
 		"a CloneSet":         {with("statefulSetTemplate", "cloneSetTemplate", "serviceName: web", "scaleStrategy: {maxUnavailabel: 1}"), []string{"f: web: spec.template.cloneSetTemplate.spec.scaleStrategy.maxUnavailabel: a CloneSet has no such field"}},
 		"no template":        {with("statefulSetTemplate", "daemonSetTemplate"), []string{"f: web: spec.template.daemonSetTemplate: a UnitedDeployment has no such field", "f: web: spec.template: Invalid value: must hold exactly one template"}},
@@ -68,15 +68,23 @@ func TestRules(t *testing.T) {
 		"a directive":        {with("name: pool", `name: pool, patch: {spec: {template: {spec: {containers: [{name: web, "$patch": replace, image: x}], "$setElementOrder/containers": [{name: web}]}}}}`), nil},
 		"a null in a patch":  {with("name: pool", "name: pool, patch: {spec: {serviceName: null}}"), nil},
 		"replicas by patch":  {with("name: pool", "name: pool, patch: {spec: {replicas: 1}}"), []string{"f: web: spec.topology.subsets[pool].patch.spec.replicas: Forbidden"}},
-		"twice the subset":   {with("name: pool", "name: zone-a, "+zone), []string{"f: web: spec.topology.subsets[zone-a]: Duplicate value"}},
+		"twice the subset":   {with("name: pool", "name: zone-a, "+zone), []string{"f: web: spec.topology.subsets[zone-a]: is there twice"}},
 		"OpenKruise's": {with(zone, "nodeSelectorTerm: {matchExpressions: [{key: zone, operator: Exists}]}"), []string{
 			`f: web: spec.topology.subsets[zone-a].nodeSelectorTerm: is a field of OpenKruise's UnitedDeployment: write "nodeSelector": {"nodeSelectorTerms": [{"matchExpressions":[{"key":"zone","operator":"Exists"}]}]}`}},
-		"below zero":    {with("replicas: 6", "replicas: -1"), []string{"f: web: spec.replicas: Invalid value: "}},
-		"too much":      {with("replicas: 3", "replicas: 150%"), []string{"f: web: spec.topology.subsets[zone-a].replicas: "}},
-		"no DNS label":  {with("name: pool", "name: Pool"), []string{"f: web: spec.topology.subsets[Pool].name: "}},
-		"a quantity":    {with("image: web}", "image: web, resources: {requests: {memory: 64Mib}}, tyy: true}"), []string{"f: web: " + pod + ".spec.containers[0].resources.requests.memory: \"64Mib\" is no quantity", "f: web: " + pod + ".spec.containers[0].tyy: a StatefulSet has no such field"}},
-		"for no subset": {with("{zone-a: 100%}", "{zone-b: 0}"), []string{"f: web: spec.updateStrategy.manualUpdate.partitions: Invalid value: there is no subset zone-b"}},
-		"no partition":  {with("{zone-a: 100%}", "{zone-a: 101%}"), []string{"f: web: spec.updateStrategy.manualUpdate.partitions: Invalid value: the partition of zone-a must be"}},
+		"OpenKruise's times": {with("replicas: 3, ", "", "name: pool}\n", "name: pool}\n    scheduleStrategy: {type: Adaptive, adaptive: {rescheduleCriticalSeconds: 5, unschedulableLastSeconds: 9}}\n"), []string{
+			"f: web: spec.topology.scheduleStrategy.adaptive.rescheduleCriticalSeconds: is a field of OpenKruise's UnitedDeployment: write rescheduleAfterSeconds",
+			"f: web: spec.topology.scheduleStrategy.adaptive.unschedulableLastSeconds: is a field of OpenKruise's UnitedDeployment: write retryAfterSeconds"}},
+		"OpenKruise's patch": {with("name: pool", "name: pool, patch: {spec: {nodeSelector: {a: b}}}"), []string{
+			`f: web: spec.topology.subsets[pool].patch: is a patch of pods, as those of OpenKruise's UnitedDeployment are: write {"spec":{"template":{"spec":{"nodeSelector":{"a":"b"}}}}}`}},
+		"no image":            {with("image: web}", `image: ""}`), []string{"f: web: " + pod + ".spec.containers[0].image: is empty, and the API server refuses the StatefulSet"}},
+		"no image of a patch": {with("name: pool", "name: pool, patch: {spec: {template: {spec: {containers: [{name: log}]}}}}"), []string{"f: web: spec.topology.subsets[pool].patch: container log.image: is empty", "f: web: spec.topology.subsets[pool].patch.spec.template.spec.containers[0]: adds a container log"}},
+		"a type in a step":    {with("type: Manual, manualUpdate: {partitions: {zone-a: 100%}}", `type: RollingUpdate, rollingUpdate: {steps: [{subsets: [pool], partition: 0}, {subsets: [zone-a], partition: 0, pause: 5}]}`), []string{"f: web: spec.updateStrategy.rollingUpdate.steps[1].pause: is a number, and must be of type object"}},
+		"below zero":          {with("replicas: 6", "replicas: -1"), []string{"f: web: spec.replicas: Invalid value: "}},
+		"too much":            {with("replicas: 3", "replicas: 150%"), []string{"f: web: spec.topology.subsets[zone-a].replicas: "}},
+		"no DNS label":        {with("name: pool", "name: Pool"), []string{"f: web: spec.topology.subsets[Pool].name: "}},
+		"a quantity":          {with("image: web}", "image: web, resources: {requests: {memory: 64Mib}}, tyy: true}"), []string{"f: web: " + pod + ".spec.containers[0].resources.requests.memory: \"64Mib\" is no quantity", "f: web: " + pod + ".spec.containers[0].tyy: a StatefulSet has no such field"}},
+		"for no subset":       {with("{zone-a: 100%}", "{zone-b: 0}"), []string{"f: web: spec.updateStrategy.manualUpdate.partitions: Invalid value: there is no subset zone-b"}},
+		"no partition":        {with("{zone-a: 100%}", "{zone-a: 101%}"), []string{"f: web: spec.updateStrategy.manualUpdate.partitions: Invalid value: the partition of zone-a must be"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -106,6 +114,45 @@ func TestAdvice(t *testing.T) {
 	}
 	for _, name := range []string{"prefill", "decode", "spot", "on-demand", "blue", "rest"} {
 		g.Expect(said(t, with("name: pool", "name: "+name))).To(BeEmpty(), name)
+	}
+}
+
+// Nobody else warns of these.
+func TestAdviceOfLint(t *testing.T) {
+	const rolling = "type: RollingUpdate, rollingUpdate: {steps: [STEPS]}"
+	steps := func(steps string) string {
+		return with("type: Manual, manualUpdate: {partitions: {zone-a: 100%}}", strings.Replace(rolling, "STEPS", steps, 1))
+	}
+	image := func(container string) string {
+		return with("name: pool", "name: pool, patch: {spec: {template: {spec: {containers: [{name: "+container+", image: x}]}}}}")
+	}
+	zones := func(key string) string {
+		zone := func(name, key string) string {
+			return "{name: " + name + ", nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: " + key + ", operator: Exists}]}]}}"
+		}
+		return with("{name: pool}", zone("zone-b", "zone")+"\n    - "+zone("zone-c", key)+"\n    - "+zone("spot", "pool"))
+	}
+	manual := func(manual string) string { return with("{partitions: {zone-a: 100%}}", manual) }
+	for name, tc := range map[string]struct{ manifest, want string }{
+		"a container of the template":  {image("web"), ""},
+		"a container that is added":    {image("wep"), "spec.topology.subsets[pool].patch.spec.template.spec.containers[0]: adds a container wep to the pods of the subset, because the template has only web"},
+		"steps that go on":             {steps("{subsets: [zone-a], partition: 50%}, {subsets: [zone-a], partition: 1}, {subsets: ['*'], partition: 0}"), ""},
+		"a step that raises":           {steps("{subsets: ['*'], partition: 0}, {subsets: [zone-a], partition: 50%}"), "spec.updateStrategy.rollingUpdate.steps[1].partition: 50% takes nothing of zone-a back: steps[0] releases it down to 0 already"},
+		"as many as there are":         {with("replicas: 6", "replicas: 3"), ""},
+		"more than there are":          {with("replicas: 6", "replicas: 2"), "spec.topology.subsets: ask for 3 replicas, and spec.replicas is 2"},
+		"zones of one key":             {zones("zone"), ""},
+		"a zone of another key":        {zones("zome"), "spec.topology.subsets[zone-c].nodeSelector: has no key zone, which all other zones have; it has zome"},
+		"held by default":              {manual("{defaultPartition: 100%}"), ""},
+		"released by default":          {manual("{defaultPartition: 0}"), "spec.updateStrategy.manualUpdate.defaultPartition: 0 releases every next template at once"},
+		"released by default, in part": {manual("{defaultPartition: 0, revision: web-1}"), ""},
+	} {
+		g := NewWithT(t)
+		lines := said(t, tc.manifest)
+		if tc.want == "" {
+			g.Expect(lines).To(BeEmpty(), name)
+			continue
+		}
+		g.Expect(lines).To(ConsistOf(HavePrefix("f: web: "+tc.want)), name)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -28,12 +27,14 @@ type Problem struct {
 	Field, Message string
 	// Advice: it is legal, but surely not meant.
 	Advice bool
+	// Warned: the policy of the chart warns of it when the object is applied.
+	Warned bool
 }
 
 // problemOf is one that is refused.
 func problemOf(at, message string) Problem { return Problem{Field: at, Message: message} }
 
-func advice(at, message string) Problem { return Problem{at, message, true} }
+func advice(at, message string) Problem { return Problem{Field: at, Message: message, Advice: true} }
 
 // source is a UnitedDeployment: as it was decoded, and as it was written.
 type source struct {
@@ -46,10 +47,11 @@ func Object(text []byte) (problems []Problem) {
 	s := &source{&v1alpha1.UnitedDeployment{}, text}
 	own, err := strict(text, s.parent, "UnitedDeployment")
 	if err != nil {
-		return []Problem{fatal("", err)} // what follows would be about half of it
+		return []Problem{fatal("", err, text)} // what follows would be about half of it
 	}
 	for _, rule := range []func(*source) []Problem{
 		version, name, func(s *source) []Problem { return unknown(s, own) }, templates, patches, refused, zonesOfNoNodes, releasingNothing,
+		addedContainers, raisedSteps, tooManyReplicas, otherKeys, releasingAll,
 	} {
 		for _, p := range rule(s) {
 			if p.Field = withNames(s.parent, p.Field); !slices.Contains(problems, p) {
@@ -76,18 +78,27 @@ func name(s *source) []Problem {
 	return nil
 }
 
-// unknown: fields that nothing reads. For the one of OpenKruise's UnitedDeployment it says what to write instead.
+// unknown: fields that nothing reads. For those of OpenKruise's UnitedDeployment it says what to write instead.
 func unknown(s *source, own []Problem) (problems []Problem) {
 	terms := termsOfOpenKruise(s.text)
 	for _, p := range own {
 		at, is := strings.CutSuffix(p.Field, "].nodeSelectorTerm")
 		if term := terms[strings.TrimPrefix(at, "spec.topology.subsets[")]; is && term != nil {
-			p.Message = `is a field of OpenKruise's UnitedDeployment: write "nodeSelector": {"nodeSelectorTerms": [` + string(term) + `]}`
+			p.Message = ofOpenKruise + `write "nodeSelector": {"nodeSelectorTerms": [` + string(term) + `]}`
+		}
+		const adaptive = "spec.topology.scheduleStrategy.adaptive."
+		if name, is := renamed[strings.TrimPrefix(p.Field, adaptive)]; is && strings.HasPrefix(p.Field, adaptive) {
+			p.Message = ofOpenKruise + "write " + name
 		}
 		problems = append(problems, p)
 	}
 	return problems
 }
+
+const ofOpenKruise = "is a field of OpenKruise's UnitedDeployment: "
+
+// renamed are the times of OpenKruise's schedule strategy, and what they are called here.
+var renamed = map[string]string{"rescheduleCriticalSeconds": "rescheduleAfterSeconds", "unschedulableLastSeconds": "retryAfterSeconds"}
 
 // termsOfOpenKruise returns the nodeSelectorTerm of each subset that has one, by the index of the subset.
 func termsOfOpenKruise(text []byte) map[string]json.RawMessage {
@@ -123,18 +134,37 @@ func templates(s *source) (problems []Problem) {
 	return problems
 }
 
-// patches are partial workloads.
+// patches are partial workloads. Those of OpenKruise's UnitedDeployment are partial pods.
 func patches(s *source) (problems []Problem) {
 	adapter, err := all.Registry().For(&s.parent.Spec.Template)
 	if err != nil {
 		return nil // refused says so
 	}
 	for _, sub := range s.parent.Spec.Topology.Subsets {
-		if sub.Patch != nil {
-			problems = append(problems, workload(adapter, sub.Patch.Raw, "spec.topology.subsets["+sub.Name+"].patch")...)
+		if sub.Patch == nil {
+			continue
 		}
+		at := "spec.topology.subsets[" + sub.Name + "].patch"
+		found := workload(adapter, sub.Patch.Raw, at)
+		if paths := adapter.PodTemplates(); len(found) > 0 && len(paths) == 1 && len(workload(adapter, within(paths[0], sub.Patch.Raw), at)) == 0 {
+			text := within(paths[0], sub.Patch.Raw)
+			const most = 300
+			found = []Problem{problemOf(at, "is a patch of pods, as those of OpenKruise's UnitedDeployment are: write it at "+strings.Join(paths[0], ".")+" of the patch")}
+			if len(text) <= most {
+				found[0].Message = fmt.Sprintf("is a patch of pods, as those of OpenKruise's UnitedDeployment are: write %s", text)
+			}
+		}
+		problems = append(problems, found...)
 	}
 	return problems
+}
+
+// within returns an object that has another one at a path.
+func within(path []string, text []byte) []byte {
+	for _, key := range slices.Backward(path) {
+		text = fmt.Appendf(nil, "{%q:%s}", key, text)
+	}
+	return text
 }
 
 // refused: what the API server refuses or, if it takes it, the manager, in the spec and in each child.
@@ -151,12 +181,14 @@ func refused(s *source) (problems []Problem) {
 		return fromErrors(err)
 	}
 	for _, sub := range read.Subsets {
-		_, err := adapters.Build(read.Adapter, &adapters.Child{
+		child, err := adapters.Build(read.Adapter, &adapters.Child{
 			Namespace: s.parent.Namespace, Name: adapters.ChildName(s.parent.Name, sub.Name), Parent: s.parent.Name, Subset: sub.Name,
 			Selector: s.parent.Spec.Selector, Template: read.Template, Patch: sub.DecodedPatch, RevisionTemplate: data, RevisionPatch: sub.Overlay.Patch,
 			Tolerations: sub.Tolerations, NodeSelector: sub.NodeSelector,
 		})
-		problems = append(problems, fromErrors(err)...)
+		if problems = append(problems, fromErrors(err)...); err == nil {
+			problems = append(problems, withoutImage(s, read.Adapter, child, sub.Name)...)
+		}
 	}
 	return problems
 }
@@ -178,6 +210,8 @@ func fromErrors(err error) (problems []Problem) {
 	return []Problem{problemOf("", err.Error())}
 }
 
+func warned(at, message string) Problem { return Problem{at, message, true, true} }
+
 const partitionsPath = "spec.updateStrategy.manualUpdate.partitions"
 
 func partitionsOf(s *source) map[string]intstr.IntOrString {
@@ -191,11 +225,10 @@ func partitionsOf(s *source) map[string]intstr.IntOrString {
 
 // zonesOfNoNodes: a subset that is named like a zone, and whose pods can be in any zone.
 func zonesOfNoNodes(s *source) (problems []Problem) {
-	zone := regexp.MustCompile(`^(zone|az)-?[a-z0-9]*$|^[a-z]{2,12}-[a-z]+-?[0-9]+-?[a-z]?$`)
 	terms := termsOfOpenKruise(s.text)
 	for i, sub := range s.parent.Spec.Topology.Subsets {
-		if sub.NodeSelector == nil && terms[fmt.Sprint(i)] == nil && zone.MatchString(sub.Name) {
-			problems = append(problems, advice("spec.topology.subsets["+sub.Name+"]", "is named like a zone, but has no nodeSelector, so its pods can be on any node"))
+		if sub.NodeSelector == nil && terms[fmt.Sprint(i)] == nil && zoneName.MatchString(sub.Name) {
+			problems = append(problems, warned("spec.topology.subsets["+sub.Name+"]", "is named like a zone, but has no nodeSelector, so its pods can be on any node"))
 		}
 	}
 	return problems
@@ -213,7 +246,7 @@ func releasingNothing(s *source) (problems []Problem) {
 	for _, key := range slices.Sorted(maps.Keys(partitions)) {
 		written := partitions[key]
 		if protectsAll(written, counts[key], replicas) {
-			problems = append(problems, advice(partitionsPath+"["+key+"]", fmt.Sprintf(
+			problems = append(problems, warned(partitionsPath+"["+key+"]", fmt.Sprintf(
 				`%s protects all of the replicas, so it releases nothing: to hold the subset, also when it grows, write "100%%"`, written.String())))
 		}
 	}

@@ -43,13 +43,65 @@ func strict(text []byte, into any, kind string) ([]Problem, error) {
 	return problems, nil
 }
 
-// fatal is the problem of a value of a wrong type.
-func fatal(at string, err error) Problem {
+// fatal is the problem of a value of a wrong type in a text.
+func fatal(at string, err error, text []byte) Problem {
 	wrong := (*stdjson.UnmarshalTypeError)(nil)
 	if !errors.As(err, &wrong) || wrong.Field == "" {
 		return problemOf(at, trimmed(err))
 	}
-	return problemOf(strings.TrimPrefix(at+"."+wrong.Field, "."), fmt.Sprintf("is a %s, and must be of type %s", wrong.Value, typeName(wrong.Type)))
+	return problemOf(strings.TrimPrefix(at+"."+indexed(text, wrong), "."), fmt.Sprintf("is a %s, and must be of type %s", wrong.Value, typeName(wrong.Type)))
+}
+
+// indexed returns the path of a value of a wrong type with the indexes of lists, which the decoder does not say: that of the first value
+// of this type there.
+func indexed(text []byte, wrong *stdjson.UnmarshalTypeError) string {
+	object := any(nil)
+	if stdjson.Unmarshal(text, &object) != nil {
+		return wrong.Field
+	}
+	kind, _, _ := strings.Cut(wrong.Value, " ")
+	if path, found := search(object, strings.Split(wrong.Field, "."), kind); found {
+		return strings.TrimPrefix(path, ".")
+	}
+	return wrong.Field
+}
+
+// search finds a value of a kind at a path.
+func search(v any, path []string, kind string) (at string, found bool) {
+	if list, ok := v.([]any); ok && (len(path) > 0 || kind != "array") {
+		for i := range list {
+			if at, found = search(list[i], path, kind); found {
+				return fmt.Sprintf("[%d]%s", i, at), true
+			}
+		}
+		return "", false
+	}
+	if len(path) == 0 {
+		return "", kindOf(v) == kind
+	}
+	object, _ := v.(map[string]any)
+	next, there := object[path[0]]
+	if at, found = search(next, path[1:], kind); !there || !found {
+		return "", false
+	}
+	return "." + path[0] + at, true
+}
+
+// kindOf is what the decoder calls a value.
+func kindOf(v any) string {
+	switch v.(type) {
+	case bool:
+		return "bool"
+	case float64:
+		return "number"
+	case string:
+		return "string"
+	case []any:
+		return "array"
+	case map[string]any:
+		return "object"
+	}
+	return "null"
 }
 
 // typeName is what the API server calls a type.
@@ -82,7 +134,7 @@ func workload(adapter adapters.Adapter, text []byte, at string) (problems []Prob
 	}
 	found, err := strict(text, into, adapter.GroupVersionKind().Kind)
 	if err != nil {
-		return append(problems, fatal(at, err))
+		return append(problems, fatal(at, err, text))
 	}
 	for _, p := range found {
 		if !strings.Contains("."+p.Field, ".$") {
@@ -117,14 +169,14 @@ func quantities(text []byte, at string) ([]Problem, []byte) {
 	}
 	object := any(nil)
 	if err := stdjson.Unmarshal(text, &object); err != nil {
-		return []Problem{fatal(at, err)}, nil
+		return []Problem{fatal(at, err, text)}, nil
 	}
 	if walk(object, at); len(problems) == 0 {
 		return nil, text
 	}
 	text, err := stdjson.Marshal(object)
 	if err != nil {
-		return append(problems, fatal(at, err)), nil
+		return append(problems, fatal(at, err, text)), nil
 	}
 	return problems, text
 }
