@@ -26,6 +26,8 @@ type action struct {
 	Verb, Label string
 	// Plans: the plan is shown before. Primary: somebody waits for it.
 	Plans, Primary bool
+	// Does says what it does; "" if its label does.
+	Does string
 	// Reason is why it cannot be pressed; "" if it can.
 	Reason string
 }
@@ -87,7 +89,7 @@ func (a *asked) question(parent *v1alpha1.UnitedDeployment) string {
 func actionsOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, revisions []*revision.Revision, forbidden string) []action {
 	var all []action
 	if parent.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy {
-		all = append(all, action{Verb: "approve", Label: "Approve", Primary: true}, action{Verb: "promote", Label: "Promote", Plans: true})
+		all = append(all, action{Verb: "approve", Label: "Approve", Primary: true, Does: view.Releases(parent)}, action{Verb: "promote", Label: "Promote", Plans: true})
 	}
 	// Each at its own place: the second click of a double click must not take the first one back.
 	all = append(all, action{Verb: "pause", Label: "Pause"}, action{Verb: "resume", Label: "Resume", Primary: true})

@@ -38,7 +38,7 @@ func Approve(parent *v1alpha1.UnitedDeployment) (*Deed, error) {
 		return nil, fmt.Errorf("%s waits for no approval%s", parent.Name, phaseText(parent))
 	}
 	return &Deed{
-		What:       fmt.Sprintf("step %d of %s is approved", r.Step+1, known.Short(parent.Status.UpdateRevision)),
+		What:       fmt.Sprintf("step %d of %s is approved; %s", r.Step+1, known.Short(parent.Status.UpdateRevision), view.Releases(parent)),
 		Operations: []change.Operation{annotate(parent, v1alpha1.AnnotationApproved, r.ApprovalKey)},
 	}, nil
 }

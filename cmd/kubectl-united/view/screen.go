@@ -120,6 +120,8 @@ func (st *Status) Next() string {
 	switch {
 	case !st.Observed:
 		return ""
+	case st.State == Waiting && st.moves():
+		return "status " + st.Name + " --watch"
 	case st.State == Waiting || st.State == Failed:
 		return "why " + st.Name
 	case st.Paused:
@@ -130,6 +132,12 @@ func (st *Status) Next() string {
 		return "release " + st.Name + " " + st.Subsets[held].Name
 	}
 	return ""
+}
+
+// moves reports whether nothing is to be done but wait: a rollout goes on, or pauses for a time, and no replica is lost.
+func (st *Status) moves() bool {
+	return st.Reason == v1alpha1.ReasonStepPaused || st.Reason == v1alpha1.ReasonRollingOut && !st.Paused &&
+		!slices.ContainsFunc(st.Subsets, func(s Subset) bool { return s.Bar.Broken+s.Bar.Down > 0 })
 }
 
 // Back is the verb, with its arguments, that goes back; "" while there is no rollout, or it would change nothing.
@@ -172,6 +180,9 @@ func facts(st *Status) [][]cell {
 		text += fmt.Sprintf(", step %d of %d", r.Step+1, r.Steps)
 	}
 	list = append(list, fact("Rollout", text, ""))
+	if moves {
+		list = append(list, stepsOf(st)...)
+	}
 	for _, c := range r.Checks {
 		text := c.Name + " " + c.State + " since " + c.Since
 		if c.Message != "" && !st.says(c.Message) {
@@ -185,9 +196,30 @@ func facts(st *Status) [][]cell {
 	return list
 }
 
-// String returns the name of a revision with its images, without their registries.
+// stepsOf are the steps of a rollout: what is done, and what is to come. Of many only those around the current one.
+func stepsOf(st *Status) (list [][]cell) {
+	const most = 8
+	first := 0
+	if now := slices.IndexFunc(st.Steps, func(s Step) bool { return s.Now }); len(st.Steps) > most {
+		first = min(max(0, now-2), len(st.Steps)-most)
+	}
+	for i := first; i < min(first+most, len(st.Steps)); i++ {
+		s := &st.Steps[i]
+		state, color := "", dim
+		switch {
+		case s.Done:
+			state = ": done"
+		case s.Now:
+			state, color = ": now", ""
+		}
+		list = append(list, []cell{{fmt.Sprintf("Step %d", i+1), dim}, {s.String() + state, color}})
+	}
+	return list
+}
+
+// String returns the images of a revision, without their registries, and its name.
 func (r *Revision) String() string {
-	return strings.TrimSpace(known.Short(r.Name) + "  " + r.ImageNames())
+	return strings.TrimSpace(r.ImageNames() + "  " + known.Short(r.Name))
 }
 
 // ImageNames returns the images of a revision, without their registries.
@@ -254,13 +286,9 @@ func (s Style) subsets(w io.Writer, st *Status) {
 		for j := range sub.Runs {
 			runs = append(runs, short[sub.Runs[j].Name])
 		}
-		partition := sub.Partition
-		if numeric := fmt.Sprint(sub.Protected); partition != numeric {
-			partition += " (" + numeric + ")"
-		}
 		rows = append(rows, []cell{
 			{sub.Name, ""}, {fmt.Sprintf("%d/%d", sub.Updated, sub.Desired), ""}, {fmt.Sprintf("%d/%d", sub.Available, sub.Desired), ""},
-			{drawn[i] + strings.Repeat(" ", widest-widths[i]), ""}, {strings.Join(runs, ", "), ""}, {partition, ""}, {sub.Phase, colorOf[sub.Phase]},
+			{drawn[i] + strings.Repeat(" ", widest-widths[i]), ""}, {strings.Join(runs, ", "), ""}, {partitionText(st, sub), ""}, {sub.Phase, colorOf[sub.Phase]},
 		})
 	}
 	if unknown {
@@ -271,6 +299,19 @@ func (s Style) subsets(w io.Writer, st *Status) {
 	s.table(w, rows)
 	s.legend(w, st)
 	s.waits(w, st)
+}
+
+// partitionText is the partition as it was written, and how many replicas that is. That of a coordinated rollout is a floor: the
+// partition is what the manager has come to.
+func partitionText(st *Status, sub *Subset) string {
+	number := fmt.Sprint(sub.Protected)
+	switch coordinated := st.Strategy == string(v1alpha1.RollingUpdateStrategy); {
+	case sub.Partition == number || coordinated && (sub.Partition == "0%" || sub.Partition == "0"):
+		return number
+	case coordinated:
+		return number + " (floor " + sub.Partition + ")"
+	}
+	return sub.Partition + " (" + number + ")"
 }
 
 // legend says what the marks in view mean.

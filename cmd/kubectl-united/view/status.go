@@ -53,6 +53,8 @@ type Status struct {
 	Available int32 `json:"available"`
 
 	Rollout *Rollout `json:"rollout,omitempty"`
+	// Steps are those of type RollingUpdate.
+	Steps   []Step   `json:"steps,omitempty"`
 	Subsets []Subset `json:"subsets"`
 	// Unseen says why replicas are not shown one by one; "" if they are.
 	Unseen string `json:"unseen,omitempty"`
@@ -177,7 +179,7 @@ func StatusOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, unseen strin
 		Strategy: string(cmp.Or(parent.Spec.UpdateStrategy.Type, v1alpha1.ManualUpdateStrategy)), Paused: parent.Spec.Paused,
 		Current: revisionOf(in, was.CurrentRevision), Update: revisionOf(in, was.UpdateRevision),
 		Desired: spec.Replicas(parent), Ready: was.ReadyReplicas, Updated: was.UpdatedReplicas, Available: was.AvailableReplicas,
-		Rollout: rolloutOf(parent), stuck: StallOf(parent, nil).KeepsFrom(parent),
+		Rollout: rolloutOf(parent), Steps: StepsOf(parent), stuck: StallOf(parent, nil).KeepsFrom(parent),
 	}
 	if m := parent.Spec.UpdateStrategy.ManualUpdate; m != nil {
 		s.BoundTo = m.Revision

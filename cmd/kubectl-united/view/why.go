@@ -138,12 +138,32 @@ func WhyOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, seen *Evidence,
 	if len(q.findings) == 0 {
 		q.nothing()
 	}
+	q.together()
 	if !led {
 		for i := range q.findings {
 			q.findings[i].Command, q.findings[i].Does = "", "" // nobody would act on it
 		}
 	}
 	return &Why{Namespace: parent.Namespace, Name: parent.Name, Answer: q.answer(), Findings: q.findings, Unseen: seen.Unseen}
+}
+
+// together puts findings of which only the subject differs into one.
+func (q *inquiry) together() {
+	var kept []Finding
+	subjects := map[Finding][]string{}
+	for _, f := range q.findings {
+		alike := f
+		if alike.Subject = ""; subjects[alike] == nil {
+			kept = append(kept, f)
+		}
+		subjects[alike] = append(subjects[alike], f.Subject)
+	}
+	for i := range kept {
+		alike := kept[i]
+		alike.Subject = ""
+		kept[i].Subject = shorten(subjects[alike], 3)
+	}
+	q.findings = kept
 }
 
 // add adds a finding. It can be changed until the next one comes.
@@ -338,7 +358,10 @@ func (q *inquiry) answer() string {
 	if text := []rune(cause); len(text) > most {
 		cause = string(text[:most]) + "..."
 	}
-	if best.Subject != q.parent.Name {
+	switch {
+	case strings.HasPrefix(cause, isHeld), strings.HasPrefix(cause, areHeld):
+		cause = best.Subject + " " + cause
+	case best.Subject != q.parent.Name:
 		cause = best.Subject + ": " + cause
 	}
 	told := 0

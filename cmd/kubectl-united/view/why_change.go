@@ -35,7 +35,7 @@ func (q *inquiry) approval(key string) *remedy {
 		after.Annotations = map[string]string{}
 	}
 	after.Annotations[v1alpha1.AnnotationApproved] = key
-	return q.plugin("approve "+q.parent.Name, "approves the step", after)
+	return q.plugin("approve "+q.parent.Name, "approves the step: "+Releases(q.parent), after)
 }
 
 // retry rolls out a rejected revision once more.

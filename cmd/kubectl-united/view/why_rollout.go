@@ -154,9 +154,12 @@ func (q *inquiry) later(state *v1alpha1.RolloutStatus) {
 	if state.Phase == v1alpha1.RolloutAwaitingApproval || q.parent.Spec.Paused {
 		kind = Told
 	}
-	step := steps[state.Step]
-	q.add(kind, shorten(names, 3), laterStep, fmt.Sprintf("step %d of %d runs, which releases %s down to the partition %s; what it protects is for a later step (spec.updateStrategy.rollingUpdate.steps[%d])",
-		state.Step+1, len(steps), shorten(step.Subsets, 3), step.Partition, state.Step))
+	step, rest := steps[state.Step], "is for a later step"
+	if int(state.Step) == len(steps)-1 {
+		rest = "is released after it, the last one"
+	}
+	q.add(kind, shorten(names, 3), laterStep, fmt.Sprintf("step %d of %d runs, which releases %s down to the partition %s; what it protects %s (spec.updateStrategy.rollingUpdate.steps[%d])",
+		state.Step+1, len(steps), shorten(step.Subsets, 3), step.Partition, rest, state.Step))
 }
 
 // holds looks at the partitions that somebody wrote.
@@ -169,20 +172,24 @@ func (q *inquiry) holds() {
 		}
 		return
 	}
-	byField, order := map[string][]string{}, []string{}
+	byPartition, order := map[string][]string{}, []string{}
 	for _, name := range q.held() {
-		field := q.written(name)
-		if byField[field] == nil {
-			order = append(order, field)
+		partition := q.written(name)
+		if byPartition[partition] == nil {
+			order = append(order, partition)
 		}
-		byField[field] = append(byField[field], name)
+		byPartition[partition] = append(byPartition[partition], name)
 	}
-	for _, field := range order {
-		names := byField[field]
-		detail := field + " protects " + q.protects(names)
-		if len(names) == 1 && Asked(q.parent, names[0]) != "100%" && q.plan != nil {
-			// Scaling can protect more than the share.
-			detail += "; " + subsetPlan(q.plan, names[0]).Floor.Reason
+	for _, partition := range order {
+		names := byPartition[partition]
+		detail := isHeld + q.protects(names) + " (" + partition + ")"
+		if len(names) > 1 {
+			detail = areHeld + q.protects(names) + " (" + partition + ")"
+		}
+		if len(names) == 1 && q.plan != nil { // scaling can protect more than the share
+			if _, scaled, is := strings.Cut(subsetPlan(q.plan, names[0]).Floor.Reason, ", but "); is {
+				detail += "; " + scaled
+			}
 		}
 		f := q.add(Told, shorten(names, 3), v1alpha1.ReasonRolloutHeld, detail)
 		if q.releasable(names[0]) {
@@ -190,6 +197,9 @@ func (q *inquiry) holds() {
 		}
 	}
 }
+
+// Held subsets: their name and this are one sentence.
+const isHeld, areHeld = "is held: ", "are held: "
 
 // lookAt says what shows more of the Jobs and AnalysisRuns that failed.
 func (q *inquiry) lookAt(checks []v1alpha1.CheckStatus) (more string) {
@@ -281,18 +291,18 @@ func (q *inquiry) protects(names []string) string {
 	return fmt.Sprintf("%d of %d replicas", protected, all)
 }
 
-// written says where the partition of a subset is written.
+// written names the partition of a subset as it is written.
 func (q *inquiry) written(name string) string {
 	value, strategy := Asked(q.parent, name), &q.parent.Spec.UpdateStrategy
 	switch m := strategy.ManualUpdate; {
 	case q.coordinates():
-		return "spec.updateStrategy.rollingUpdate.partition is " + value + ", which"
+		return "rollingUpdate.partition " + value
 	case m != nil && m.Partitions[name] != (intstr.IntOrString{}):
-		return "spec.updateStrategy.manualUpdate.partitions[" + name + "] is " + value + ", which"
+		return "partition " + value
 	case m != nil && m.DefaultPartition != nil:
-		return "spec.updateStrategy.manualUpdate.defaultPartition is " + value + ", which"
+		return "defaultPartition " + value
 	}
-	return "spec.updateStrategy.manualUpdate names no partition, which means " + value + " and"
+	return "no partition, which means " + value
 }
 
 func (q *inquiry) paused() {

@@ -150,12 +150,12 @@ func TestWhy(t *testing.T) {
 web has nothing to do: 4 of 4 replicas run hash.
 nothing web RolloutComplete: 4 of 4 replicas run hash`},
 		{"held", func(s *scene) *scene { return s.image("v2").settled() }, `
-web stands still as you asked: a, b: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas.
-told a, b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas
+web stands still as you asked: a, b are held: 4 of 4 replicas (defaultPartition 100%).
+told a, b RolloutHeld: are held: 4 of 4 replicas (defaultPartition 100%)
 $ kubectl united release web a -n shop`},
 		{"held in one subset by its own partition", func(s *scene) *scene { return s.partition("a", "0").partition("b", "1").image("v2").settled() }, `
-web stands still as you asked: b: spec.updateStrategy.manualUpdate.partitions[b] is 1, which protects 1 of 2 replicas.
-told b RolloutHeld: spec.updateStrategy.manualUpdate.partitions[b] is 1, which protects 1 of 2 replicas; partition 1 of 2 replicas protects 1
+web stands still as you asked: b is held: 1 of 2 replicas (partition 1).
+told b RolloutHeld: is held: 1 of 2 replicas (partition 1)
 $ kubectl united release web b -n shop`},
 		{"bound to another revision", func(s *scene) *scene { return s.bound("web-other").partition("a", "0").image("v2").settled() }, `
 web stands still as you asked: a, b: partitions are for web-other, so hash is held (spec.updateStrategy.manualUpdate.revision).
@@ -163,13 +163,13 @@ told a, b BoundToRevision: partitions are for web-other, so hash is held (spec.u
 $ kubectl united release web a -n shop`},
 		{"paused", func(s *scene) *scene { return s.partition("a", "0").paused().image("v2").settled() }, `
 web stands still as you asked: spec.paused is true, which freezes the rollout.
-told b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 2 of 2 replicas
+told b RolloutHeld: is held: 2 of 2 replicas (defaultPartition 100%)
 $ kubectl united release web b -n shop && kubectl united resume web -n shop
 told web Paused: spec.paused is true, which freezes the rollout; scaling and repair go on
 $ kubectl united resume web -n shop`},
 		{"paused, and held besides", func(s *scene) *scene { return s.paused().image("v2").settled() }, `
-web stands still as you asked: a, b: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas.
-told a, b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas
+web stands still as you asked: a, b are held: 4 of 4 replicas (defaultPartition 100%).
+told a, b RolloutHeld: are held: 4 of 4 replicas (defaultPartition 100%)
 $ kubectl united release web a -n shop && kubectl united resume web -n shop
 told web Paused: spec.paused is true, which freezes the rollout; scaling and repair go on; ending the pause alone would release nothing now`},
 		{"no manager holds the Lease", func(s *scene) *scene {
@@ -178,7 +178,7 @@ told web Paused: spec.paused is true, which freezes the rollout; scaling and rep
 		}, `
 web does not move, because something is wrong: Lease united-system/united-manager: no manager leads; besides, you hold a part of it.
 fault Lease united-system/united-manager NoManager: no manager leads
-told a, b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas`},
+told a, b RolloutHeld: are held: 4 of 4 replicas (defaultPartition 100%)`},
 		{"the manager is gone", func(s *scene) *scene {
 			s.gone = true
 			return s.image("v2")
@@ -186,11 +186,11 @@ told a, b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%
 web does not move, because something is wrong: Lease united-system/united-manager: no manager leads since then, when manager-1 renewed it last; besides, you hold a part of it.
 fault Lease united-system/united-manager NoManager: no manager leads since then, when manager-1 renewed it last; see its Deployment and its log
 fault web NotObserved: no manager has observed generation 2; the last one is 1
-told a, b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas`},
+told a, b RolloutHeld: are held: 4 of 4 replicas (defaultPartition 100%)`},
 		{"the manager does not observe", func(s *scene) *scene { return s.image("v2") }, `
 web does not move, because something is wrong: no manager has observed generation 2; besides, you hold a part of it.
 fault web NotObserved: no manager has observed generation 2; the last one is 1; manager-1 leads: if it stays so for more than a moment, see its log, and whether its --watch-namespaces has shop
-told a, b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 4 of 4 replicas`},
+told a, b RolloutHeld: are held: 4 of 4 replicas (defaultPartition 100%)`},
 		{"the API server refuses a child", func(s *scene) *scene {
 			s.API.Refuse = map[string]error{"a": apierrors.NewBadRequest("unknown field (spec; x)")}
 			return s.image("v2").partition("b", "1").passes(3)
@@ -198,8 +198,8 @@ told a, b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%
 web does not move, because something is wrong: a: unknown field (spec; x); besides, you hold a part of it.
 fault a ApplyRefused: unknown field (spec; x)
 passing b Updating: waiting for the controller of web-b to observe its latest spec
-told a RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 2 of 2 replicas
-told b RolloutHeld: spec.updateStrategy.manualUpdate.partitions[b] is 1, which protects 1 of 2 replicas; partition 1 of 2 replicas protects 1`},
+told a RolloutHeld: is held: 2 of 2 replicas (defaultPartition 100%)
+told b RolloutHeld: is held: 1 of 2 replicas (partition 1)`},
 		{"a released replica crashes", func(s *scene) *scene {
 			s.image("v2").partition("a", "1").settled()
 			s.seen.Logs = map[view.Container]string{{Pod: "web-a-1", Name: "web", Previous: true}: "panic: no database"}
@@ -214,8 +214,8 @@ told b RolloutHeld: spec.updateStrategy.manualUpdate.partitions[b] is 1, which p
 web does not move, because something is wrong: web-a-1: CrashLoopBackOff since then; besides, you hold a part of it.
 fault web-a-1 ReplicaFailed: CrashLoopBackOff since then; container web waits (CrashLoopBackOff): back-off 40s, ended with exit code 2, 3 restarts; its last line: panic: no database
 $ kubectl united undo web -n shop
-told a RolloutHeld: spec.updateStrategy.manualUpdate.partitions[a] is 1, which protects 1 of 2 replicas; partition 1 of 2 replicas protects 1
-told b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 2 of 2 replicas`},
+told a RolloutHeld: is held: 1 of 2 replicas (partition 1)
+told b RolloutHeld: is held: 2 of 2 replicas (defaultPartition 100%)`},
 		{"a node is not ready", func(s *scene) *scene {
 			s.seen.Nodes = map[string]*corev1.Node{"node-1": {Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Message: "Kubelet stopped posting node status."}}}}}
 			return s.unready("web-a-1").pod("web-a-1", func(p *corev1.Pod) { p.Spec.NodeName = "node-1" })
@@ -296,7 +296,7 @@ passing b Order: waiting for its turn: a is not done yet`},
 web stands still as you asked: step 1 of 1 reached, and waits for approval.
 told web AwaitingApproval: step 1 of 1 reached, and waits for approval; the key is hash
 $ kubectl united approve web -n shop
-told a, b LaterStep: step 1 of 1 runs, which releases a down to the partition 50%; what it protects is for a later step (spec.updateStrategy.rollingUpdate.steps[0])`},
+told a, b LaterStep: step 1 of 1 runs, which releases a down to the partition 50%; what it protects is released after it, the last one (spec.updateStrategy.rollingUpdate.steps[0])`},
 		{"approval, and paused", func(s *scene) *scene {
 			s.rolling(func(r *v1alpha1.RollingUpdate) {
 				r.Steps = []v1alpha1.RolloutStep{{Subsets: []string{"a"}, Partition: ptr.To(intstr.FromString("50%")), Pause: &v1alpha1.RolloutPause{}}}
@@ -304,21 +304,21 @@ told a, b LaterStep: step 1 of 1 runs, which releases a down to the partition 50
 			return s.image("v2").settled().paused().settled()
 		}, `
 web stands still as you asked: spec.paused is true, which freezes the rollout.
-told a, b LaterStep: step 1 of 1 runs, which releases a down to the partition 50%; what it protects is for a later step (spec.updateStrategy.rollingUpdate.steps[0])
+told a, b LaterStep: step 1 of 1 runs, which releases a down to the partition 50%; what it protects is released after it, the last one (spec.updateStrategy.rollingUpdate.steps[0])
 told web Paused: spec.paused is true, which freezes the rollout; scaling and repair go on; ending the pause alone would release nothing now: step 1 of 1 reached; to continue, run: kubectl annotate --overwrite united -n shop web united.dev/approved=hash`},
 		{"held by the floor", func(s *scene) *scene {
 			s.rolling(func(r *v1alpha1.RollingUpdate) { r.Partition = ptr.To(intstr.FromString("100%")) })
 			return s.image("v2").settled()
 		}, `
-web stands still as you asked: a, b: spec.updateStrategy.rollingUpdate.partition is 100%, which protects 4 of 4 replicas.
-told a, b RolloutHeld: spec.updateStrategy.rollingUpdate.partition is 100%, which protects 4 of 4 replicas
+web stands still as you asked: a, b are held: 4 of 4 replicas (rollingUpdate.partition 100%).
+told a, b RolloutHeld: are held: 4 of 4 replicas (rollingUpdate.partition 100%)
 $ kubectl patch united web -n shop --type=merge -p '{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}'`},
 		{"no rights to replicas", func(s *scene) *scene {
 			s.blind, s.seen.Lease, s.seen.Unseen = true, nil, []string{"replicas: you may not list pods"}
 			return s.image("v2").partition("a", "0").settled()
 		}, `
-web stands still as you asked: b: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 2 of 2 replicas.
-told b RolloutHeld: spec.updateStrategy.manualUpdate.defaultPartition is 100%, which protects 2 of 2 replicas
+web stands still as you asked: b is held: 2 of 2 replicas (defaultPartition 100%).
+told b RolloutHeld: is held: 2 of 2 replicas (defaultPartition 100%)
 not seen: replicas: you may not list pods`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

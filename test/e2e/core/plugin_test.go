@@ -159,7 +159,7 @@ func TestPluginSteps(t *testing.T) {
 	w.SetImage("v2")
 	w.AwaitApproval(0)
 	e.Expect(e.Does("status", "web")).To(MatchRegexp(`Next  kubectl united approve web --kubeconfig`))
-	e.Does("approve", "web")
+	e.Expect(e.Does("approve", "web")).To(ContainSubstring("is approved; after the last step everything is released"))
 	// An annotation does not change the generation, so the status before it counts as current.
 	w.Eventually(w.Images).Should(Equal(Images{"zone-a": "v2 v2", "zone-b": "v2 v2"}))
 	w.Settle()
