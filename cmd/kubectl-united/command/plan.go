@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -39,7 +40,13 @@ The exit code is 1 if something would be refused.`,
   kubectl united plan web --image web=registry.example/web:v2
   kubectl united plan web --set-partition zone-a=50%
   kubectl united plan web --replicas 12 -o json`,
-		Args: cobra.MaximumNArgs(1), ValidArgsFunction: o.names,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if other, _, err := cmd.Root().Find(args); len(args) > 1 && err == nil && other != cmd.Root() {
+				return notPlanned(args)
+			}
+			return cobra.MaximumNArgs(1)(cmd, args)
+		},
+		ValidArgsFunction: o.names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p.edits.given = cmd.Flags().Changed
 			switch {
@@ -63,6 +70,14 @@ The exit code is 1 if something would be refused.`,
 	cmd.Flags().BoolVar(&p.edits.paused, "paused", false, "with the rollout paused or not")
 	cmd.Flags().StringVarP(&p.output, "output", "o", "", "json, yaml or name")
 	return cmd
+}
+
+// notPlanned is the error for another command after plan: it says what plans, or at least checks, the same.
+func notPlanned(args []string) error {
+	if args[0] == "release" && len(args) > 2 && !slices.ContainsFunc(args[2:], func(arg string) bool { return strings.Contains(arg, "=") }) {
+		return fmt.Errorf("the changes of a plan are flags: kubectl united plan %s --set-partition %s", args[1], strings.Join(args[2:], "=0,")+"=0")
+	}
+	return fmt.Errorf("the changes of a plan are flags, such as --set-partition; to let the API server check this one: kubectl united %s --dry-run", strings.Join(args, " "))
 }
 
 func (o *options) planName(ctx context.Context, name string, p *planned) error {

@@ -89,6 +89,31 @@ func TestPlanNeedsOneThing(t *testing.T) {
 	}
 }
 
+// What others write as an argument is understood, or answered with what to write.
+func TestOtherArguments(t *testing.T) {
+	for args, want := range map[string]string{
+		"plan release web zone-a zone-b": "error: the changes of a plan are flags: kubectl united plan web --set-partition zone-a=0,zone-b=0\n",
+		"plan release web zone-a=1":      "to let the API server check this one: kubectl united release web zone-a=1 --dry-run\n",
+		"plan undo web":                  "to let the API server check this one: kubectl united undo web --dry-run\n",
+		"plan web wep":                   "accepts at most 1 arg(s), received 2\n",
+		"get pods web":                   "accepts at most 1 arg(s), received 2\n",
+	} {
+		if code, out, errs := runPlan(t, "", strings.Fields(args)...); code != 1 || out != "" || !strings.HasSuffix(errs, want) {
+			t.Errorf("%s: %d %s%s", args, code, out, errs)
+		}
+	}
+	for _, kind := range []string{"rollout", "united", "uniteddeployments"} {
+		o, out := cluster(t)
+		if err := run(o.status(), kind, "web"); err != nil || !strings.HasPrefix(out.String(), "web ") {
+			t.Errorf("%s: %v %s", kind, err, out)
+		}
+	}
+	o, _ := cluster(t)
+	if err := run(o.release(), "web", "zone-x"); err == nil || err.Error() != "web has no subset zone-x; did you mean zone-a? There is zone-a, zone-b" {
+		t.Error(err)
+	}
+}
+
 func TestEdits(t *testing.T) {
 	raw, err := os.ReadFile(web)
 	if err != nil {

@@ -36,8 +36,10 @@ func (o *options) status() *cobra.Command {
   kubectl united status web
   kubectl united status web --pods
   kubectl united status web --watch`,
-		Args: cobra.MaximumNArgs(1), ValidArgsFunction: o.names,
+		Args:              func(cmd *cobra.Command, args []string) error { return cobra.MaximumNArgs(1)(cmd, named(args)) },
+		ValidArgsFunction: o.names,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			args = named(args)
 			show := func(ctx context.Context, w io.Writer, style view.Style) (line string, err error) {
 				if len(args) == 0 {
 					return "", o.showAll(ctx, w, style, everywhere, output)
@@ -59,6 +61,14 @@ func (o *options) status() *cobra.Command {
 	cmd.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "show those of all namespaces")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "json, yaml or name")
 	return cmd
+}
+
+// named takes away what others want before a name, as in kubectl get united web.
+func named(args []string) []string {
+	if len(args) > 1 && slices.Contains([]string{"rollout", "rollouts", "ro", "united", "uniteddeployment", "uniteddeployments"}, args[0]) {
+		return args[1:]
+	}
+	return args
 }
 
 func (o *options) showOne(ctx context.Context, w io.Writer, style view.Style, name string, pods bool, output string) (line string, err error) {

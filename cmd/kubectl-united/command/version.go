@@ -26,7 +26,7 @@ import (
 var release string
 
 func (o *options) version() *cobra.Command {
-	var output string
+	var output, namespace string
 	var alone bool
 	cmd := &cobra.Command{
 		Use:   "version",
@@ -39,7 +39,7 @@ func (o *options) version() *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), lookTimeout)
 			defer cancel()
-			managers, unseen := o.managers(ctx)
+			managers, unseen := o.managers(ctx, namespace)
 			v := view.VersionOf(build(), managers, unseen, o.absent(ctx))
 			if output != "" {
 				return structured(o.Out, output, v, v.Plugin.Version)
@@ -49,6 +49,7 @@ func (o *options) version() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&alone, "client", false, "show the version of the plugin alone, without a cluster")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "json, yaml or name")
+	cmd.Flags().StringVar(&namespace, "manager-namespace", "", "the namespace of the manager; without it all that you may see")
 	return cmd
 }
 
@@ -83,18 +84,19 @@ func build() view.Build {
 	return b
 }
 
-// managers returns the Deployments of the manager that the user may see, or why there are none to see.
-func (o *options) managers(ctx context.Context) (managers []view.Manager, unseen string) {
+// managers returns the Deployments of the manager that the user may see, of a namespace or without one of all, or why there are none to
+// see.
+func (o *options) managers(ctx context.Context, namespace string) (managers []view.Manager, unseen string) {
 	api, err := o.client()
 	if err != nil {
 		return nil, err.Error()
 	}
 	selected := client.MatchingLabels{"app.kubernetes.io/name": "united"}
 	list := &appsv1.DeploymentList{}
-	err = api.List(ctx, list, selected)
-	if apierrors.IsForbidden(err) {
+	err = api.List(ctx, list, selected, client.InNamespace(namespace))
+	if apierrors.IsForbidden(err) && namespace == "" {
 		// Maybe in the namespace where the manual installs it.
-		unseen = drive.Forbidden(err) + " of all namespaces, and there is no manager to see in " + drive.ManagerNamespace
+		unseen = drive.Forbidden(err) + " of all namespaces, and there is no manager to see in " + drive.ManagerNamespace + ": give --manager-namespace"
 		err = api.List(ctx, list, selected, client.InNamespace(drive.ManagerNamespace))
 	}
 	switch {

@@ -34,17 +34,20 @@ func TestManagers(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		deployment *appsv1.Deployment
-		// refused is in which namespaces the user may not list.
+		// refused is in which namespaces the user may not list, and asked where to look.
 		refused []string
+		asked   string
 		want    string
 		unseen  string
 	}{
-		"anywhere":            {manager("elsewhere", "r/manager:v1.2.3"), nil, "v1.2.3", ""},
-		"by digest":           {manager("elsewhere", "r/manager@sha256:0"), nil, "v1.2.0", ""},
-		"only united-system":  {manager("united-system", "r/manager:v1.2.3"), []string{""}, "v1.2.3", ""},
-		"not there":           {manager("elsewhere", "r/manager:v1.2.3"), []string{""}, "", "you have no right to list deployments of all namespaces"},
-		"no rights":           {manager("united-system", "r/manager:v1.2.3"), []string{"", "united-system"}, "", "you have no right to list deployments of all namespaces"},
-		"an unrelated United": {&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "united"}}, nil, "", ""},
+		"anywhere":            {manager("elsewhere", "r/manager:v1.2.3"), nil, "", "v1.2.3", ""},
+		"by digest":           {manager("elsewhere", "r/manager@sha256:0"), nil, "", "v1.2.0", ""},
+		"only united-system":  {manager("united-system", "r/manager:v1.2.3"), []string{""}, "", "v1.2.3", ""},
+		"not there":           {manager("elsewhere", "r/manager:v1.2.3"), []string{""}, "", "", "you have no right to list deployments of all namespaces"},
+		"where it is asked":   {manager("elsewhere", "r/manager:v1.2.3"), []string{"", "united-system"}, "elsewhere", "v1.2.3", ""},
+		"not where asked":     {manager("elsewhere", "r/manager:v1.2.3"), nil, "united-system", "", ""},
+		"no rights":           {manager("united-system", "r/manager:v1.2.3"), []string{"", "united-system"}, "", "", "you have no right to list deployments of all namespaces"},
+		"an unrelated United": {&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "united"}}, nil, "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -62,7 +65,7 @@ func TestManagers(t *testing.T) {
 					return c.List(ctx, list, opts...)
 				},
 			})}
-			managers, unseen := o.managers(t.Context())
+			managers, unseen := o.managers(t.Context(), tc.asked)
 			g.Expect(unseen).To(HavePrefix(tc.unseen))
 			if tc.want == "" {
 				g.Expect(managers).To(BeEmpty())

@@ -203,7 +203,11 @@ func isManual(parent *v1alpha1.UnitedDeployment) error {
 // hasSubset returns an error if the spec does not have a subset.
 func hasSubset(parent *v1alpha1.UnitedDeployment, subset string) error {
 	if names := SubsetNames(parent); !slices.Contains(names, subset) {
-		return fmt.Errorf("%s has no subset %s%s", parent.Name, subset, Suggestion(subset, names))
+		said := Suggestion(subset, names)
+		if strings.HasSuffix(said, "?") && len(names) <= 8 { // otherwise, it has the names
+			said += " There is " + strings.Join(names, ", ")
+		}
+		return fmt.Errorf("%s has no subset %s%s", parent.Name, subset, said)
 	}
 	return nil
 }

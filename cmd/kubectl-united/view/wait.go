@@ -90,7 +90,7 @@ func (w Wait) Look(s *Sight) (WaitOutcome, string, Wait) {
 		w.unanswered, w.since = open, s.Now
 	}
 	_, reason, message := Headline(s.Parent)
-	why := reason + ": " + message
+	why := reason + ": " + approving(s.Parent, reason, message)
 	if open != "" {
 		why = "no manager has " + open + " yet"
 	}
@@ -105,6 +105,14 @@ func (w Wait) Look(s *Sight) (WaitOutcome, string, Wait) {
 	return WaitGoesOn, why, w
 }
 
+// approving is a message that names the command of the plugin for an approval, instead of the one of kubectl.
+func approving(parent *v1alpha1.UnitedDeployment, reason, message string) string {
+	if said := brief(message); reason == v1alpha1.ReasonAwaitingApproval && said != message {
+		return fmt.Sprintf("%s; to continue, run: kubectl united approve %s -n %s", said, parent.Name, parent.Namespace)
+	}
+	return message
+}
+
 // Away returns the wait after a look that failed: while the API server is away, no manager can answer.
 func (w Wait) Away() Wait {
 	w.unanswered, w.since = "", time.Time{}
@@ -114,6 +122,7 @@ func (w Wait) Away() Wait {
 // Line is what there is to see on one line, after a look at it.
 func (w Wait) Line(s *Sight) string {
 	st := StatusOf(s.Parent, nil, "")
+	st.Message = approving(s.Parent, st.Reason, st.Message)
 	if w.unanswered == "" || !st.Observed { // then the status says so
 		return Line(st)
 	}

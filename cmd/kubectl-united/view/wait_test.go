@@ -212,6 +212,20 @@ func TestWaitForgives(t *testing.T) {
 	g.Expect(got).To(Equal(WaitNobody))
 }
 
+// Whoever waits with the plugin continues with it.
+func TestWaitNamesApprove(t *testing.T) {
+	g := NewWithT(t)
+	parent := waitHeld(v1alpha1.ReasonAwaitingApproval)
+	for i := range parent.Status.Conditions {
+		parent.Status.Conditions[i].Message = "step 1 of 2 reached; to continue, run: kubectl annotate --overwrite united -n shop web united.dev/approved=key"
+	}
+	sight := &Sight{Parent: parent, Now: time.Unix(1000, 0)}
+	got, why, w := Wait{For: AwaitHeld, Deadline: time.Unix(2000, 0)}.Look(sight)
+	g.Expect(got).To(Equal(WaitMet))
+	g.Expect(why).To(Equal("AwaitingApproval: step 1 of 2 reached; to continue, run: kubectl united approve web -n shop"))
+	g.Expect(w.Line(sight)).To(HavePrefix(why))
+}
+
 // A pipeline that waits for its version does not succeed with another one.
 func TestWaitForRevision(t *testing.T) {
 	g := NewWithT(t)
