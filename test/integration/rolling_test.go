@@ -195,7 +195,7 @@ func TestRefusedStrategies(t *testing.T) {
 	t.Run("a subset goes that a step names", func(t *testing.T) {
 		store(t, with(t, "stepped", rolling(`{steps: [{subsets: [zone-c], partition: 0}]}`)))
 		expectInvalid(NewWithT(t), update(t, "stepped", setSubsets(0, 1)), "",
-			[]string{rollingPath + ".steps: ", "there is no subset zone-c in spec.topology.subsets, which has zone-a, zone-b"})
+			[]string{rollingPath + ".steps: ", "there is no subset zone-c in spec.topology.subsets, which has zone-a, zone-b; to remove a subset, take it out of the steps in the same patch"})
 	})
 }
 

@@ -46,7 +46,7 @@ func TestRefusedUpdates(t *testing.T) {
 		{"nodeSelector changed and subsets in another order", all(drop(inSubset(0, "nodeSelector")...), reversed),
 			immutable("zone-a")},
 		{"subset renamed, not its partition", set("zone-x", inSubset(0, "name")...),
-			[]string{partitionsPath + ": ", "there is no subset zone-a in spec.topology.subsets, which has zone-x, zone-b, zone-c"}},
+			[]string{partitionsPath + ": ", "there is no subset zone-a in spec.topology.subsets, which has zone-x, zone-b, zone-c; to remove a subset, set its partition to null in the same patch"}},
 		{"duplicate subset", set("zone-a", inSubset(1, "name")...), []string{"spec.topology.subsets[1]: Duplicate value"}},
 		{"template replicas", put(`1`, inTemplate("spec", "replicas")...), []string{templatePath + ".spec.replicas: must not be set"}},
 		{"pod label", set("api", templateLabels("app")...), []string{podLabelsPath + ": must match spec.selector"}},
