@@ -108,7 +108,7 @@ func owned(live *unstructured.Unstructured) (keys []string) {
 		of := struct {
 			Spec map[string]any `json:"f:spec"`
 		}{}
-		if json.Unmarshal(m.FieldsV1.Raw, &of) != nil {
+		if json.Unmarshal(m.FieldsV1.GetRawBytes(), &of) != nil {
 			continue
 		}
 		for key := range of.Spec {

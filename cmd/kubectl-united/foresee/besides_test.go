@@ -36,7 +36,7 @@ func TestFixed(t *testing.T) {
 	}
 	was := object(live)
 	was.SetManagedFields([]metav1.ManagedFieldsEntry{{
-		Manager: v1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:serviceName":{},"f:volumeClaimTemplates":{},"f:replicas":{}}}`)},
+		Manager: v1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:serviceName":{},"f:volumeClaimTemplates":{},"f:replicas":{}}}`),
 	}})
 	const size = "spec.volumeClaimTemplates[data].spec.resources.requests.storage is 1Gi and cannot become 2Gi"
 	for wanted, want := range map[string]string{
