@@ -113,6 +113,11 @@ func (r *rules) unavailablePerSubset(replicas int32) int64 {
 	return unavailableOf(r.perSubset, int64(replicas))
 }
 
+// MaxUnavailable returns the maxUnavailable of a workload as a number of its replicas; nil is 1.
+func MaxUnavailable(value *intstr.IntOrString, replicas int32) int {
+	return int(unavailableOf(value, int64(replicas)))
+}
+
 // bindsSkew reports whether maxSkew binds a subset.
 func (r *rules) bindsSkew(subset string) bool {
 	return r.maxSkew >= 0 && (len(r.skewed) == 0 || slices.Contains(r.skewed, subset))
@@ -244,10 +249,11 @@ func (s *step) names(subset string) bool {
 }
 
 // target returns the partition to which the step brings a subset with the given number of replicas, regardless of
-// the user's floor. A percentage below 100 releases at least one replica.
+// the user's floor. Anything but 100% releases at least one replica: a step that releases none would be passed, and approved,
+// all the same.
 func (s *step) target(replicas int32) int32 {
 	partition := resolve(s.partition, replicas)
-	if s.partition.IsPercent && s.partition.Value < 100 && replicas > 0 {
+	if s.partition != everything && replicas > 0 {
 		return min(partition, replicas-1)
 	}
 	return partition
