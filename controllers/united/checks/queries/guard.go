@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +19,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/api"
 	promapi "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
 )
 
 // maxAnswer is how long an answer may be. That of one series is a few hundred bytes.
@@ -27,6 +30,7 @@ const maxAnswer = 1 << 20
 var (
 	errRedirect     = errors.New("the server answers with a redirect, which is not followed")
 	errNoPrometheus = errors.New("the answer is not one of the Prometheus API")
+	errNoNumber     = errors.New("the server answered without a number")
 	errTooLarge     = fmt.Errorf("the answer is longer than %d MiB: the query must return one series", maxAnswer>>20)
 )
 
@@ -85,6 +89,48 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // io.EOF must remain itself
 }
 
+// numeric refuses an answer whose value is not one number. Trap: the client of Prometheus takes 0 for a value that is missing or
+// null, and ignores what follows a value.
+type numeric struct{ api.Client }
+
+// Do sends a request. What is not an answer to a query is left to the client of Prometheus, which has the errors for it.
+func (n numeric) Do(ctx context.Context, r *http.Request) (*http.Response, []byte, error) {
+	answer, body, err := n.Client.Do(ctx, r)
+	said := struct {
+		Data struct {
+			ResultType model.ValueType
+			Result     json.RawMessage
+		}
+	}{}
+	if err == nil && answer.StatusCode/100 == 2 && json.Unmarshal(body, &said) == nil && !isNumeric(said.Data.ResultType, said.Data.Result) {
+		err = errNoNumber
+	}
+	return answer, body, err //nolint:wrapcheck // describe tells them apart
+}
+
+func isNumeric(kind model.ValueType, result []byte) bool {
+	switch kind {
+	case model.ValScalar:
+		return isSample(result)
+	case model.ValVector:
+		var series []struct{ Value, Histogram json.RawMessage }
+		if json.Unmarshal(result, &series) != nil || series == nil {
+			return false
+		}
+		return len(series) != 1 || len(series[0].Histogram) > 0 && series[0].Value == nil || isSample(series[0].Value)
+	}
+	return true
+}
+
+// isSample reports whether JSON is a time with one text. The client refuses a text that is no number.
+func isSample(raw []byte) bool {
+	var (
+		pair  []json.RawMessage
+		value *string
+	)
+	return json.Unmarshal(raw, &pair) == nil && len(pair) == 2 && json.Unmarshal(pair[1], &value) == nil && value != nil
+}
+
 // describe returns an error that says the same each time, and does not say where the server is: users of a namespace read it.
 func describe(err error, timeout time.Duration) error {
 	var (
@@ -100,6 +146,8 @@ func describe(err error, timeout time.Duration) error {
 		return errRedirect
 	case errors.Is(err, errTooLarge):
 		return errTooLarge
+	case errors.Is(err, errNoNumber):
+		return errNoNumber
 	case errors.As(err, &status):
 		return status
 	case errors.As(err, &answered):

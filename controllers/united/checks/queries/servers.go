@@ -105,7 +105,7 @@ func (s *Servers) use(raw []byte) error {
 		if err != nil {
 			return fmt.Errorf("servers[%s]: %w", name, err)
 		}
-		servers[name] = &server{Server: c, api: promapi.NewAPI(client)}
+		servers[name] = &server{Server: c, api: promapi.NewAPI(numeric{client})}
 	}
 	s.raw, s.servers = raw, servers
 	return nil
