@@ -132,10 +132,10 @@ func (o *Oracle) target(from Objects, subset string, replicas int32) int32 {
 	return max(floor, target)
 }
 
-// stepPartition: below 100% a step releases at least one replica.
+// stepPartition: unless it says 100%, a step releases at least one replica.
 func stepPartition(step *v1alpha1.RolloutStep, replicas int32) int32 {
 	partition := ordinals(step.Partition, replicas)
-	if p := step.Partition; replicas > 0 && (p == nil || p.Type == intstr.String && p.StrVal != "100%") {
+	if p := step.Partition; replicas > 0 && (p == nil || *p != intstr.FromString("100%")) {
 		partition = min(partition, replicas-1)
 	}
 	return partition

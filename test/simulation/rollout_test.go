@@ -178,7 +178,7 @@ func (d *drive) strategy(spec *v1alpha1.UnitedDeploymentSpec) *v1alpha1.RollingU
 	}
 	for range max(0, rapid.IntRange(-2, 3).Draw(t, "waves")) {
 		step := v1alpha1.RolloutStep{
-			Partition: pick(t, "step", []*intstr.IntOrString{amountOf("0%"), amountOf("90%"), amountOf("50%"), amountOf("1"), amountOf("100%")}),
+			Partition: pick(t, "step", []*intstr.IntOrString{amountOf("0%"), amountOf("90%"), amountOf("50%"), amountOf("1"), amountOf("9"), amountOf("100%")}),
 			Pause:     pick(t, "pause", []*v1alpha1.RolloutPause{nil, {}, {Duration: "20s"}, {Duration: "90s"}}),
 		}
 		for _, sub := range spec.Topology.Subsets {

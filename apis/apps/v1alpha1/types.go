@@ -661,7 +661,7 @@ type RolloutStep struct {
 
 	// partition is how far the step releases its subsets, but never below
 	// rollingUpdate.partition: a number of replicas, or a percentage of the subset's
-	// replicas, rounded up. A percentage below "100%" releases at least one replica of each
+	// replicas, rounded up. Anything but "100%" releases at least one replica of each
 	// subset that has one to release.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=16

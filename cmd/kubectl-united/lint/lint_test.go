@@ -109,6 +109,16 @@ func TestAdvice(t *testing.T) {
 	for _, partitions := range []string{`{}`, `{zone-a: "100%"}`, `{zone-a: "66%"}`, `{zone-a: 2}`, `{zone-a: 0, pool: "99%"}`, `{pool: 5}`} {
 		g.Expect(releasesNothing(partitions)).To(BeEmpty(), partitions)
 	}
+	steps := func(partition string) []string {
+		return said(t, with("type: Manual", "type: RollingUpdate", "manualUpdate: {partitions: {zone-a: 100%}}",
+			"rollingUpdate: {steps: [{subsets: [pool, zone-a], partition: "+partition+"}]}"))
+	}
+	g.Expect(steps("3")).To(ConsistOf(
+		`f: web: spec.updateStrategy.rollingUpdate.steps[0].partition: 3 is no hold: a step releases at least one replica of each of its subsets, here of zone-a, unless it says "100%"`))
+	g.Expect(steps("6")).To(HaveLen(2))
+	for _, partition := range []string{"2", `"99%"`, `"100%"`} {
+		g.Expect(steps(partition)).To(BeEmpty(), partition)
+	}
 	for _, name := range []string{"zone-b", "zone1", "az-b", "eu-west-1", "eu-west-1a", "europe-west1-b"} {
 		g.Expect(said(t, with("name: pool", "name: "+name))).To(ConsistOf("f: web: spec.topology.subsets["+name+"]: is named like a zone, but has no nodeSelector, so its pods can be on any node"), name)
 	}

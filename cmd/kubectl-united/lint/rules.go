@@ -51,7 +51,7 @@ func Object(text []byte) (problems []Problem) {
 	}
 	for _, rule := range []func(*source) []Problem{
 		version, name, func(s *source) []Problem { return unknown(s, own) }, templates, patches, refused, zonesOfNoNodes, releasingNothing,
-		addedContainers, raisedSteps, tooManyReplicas, otherKeys, releasingAll,
+		addedContainers, raisedSteps, tooManyReplicas, otherKeys, releasingAll, stepsAboveReplicas,
 	} {
 		for _, p := range rule(s) {
 			if p.Field = withNames(s.parent, p.Field); !slices.Contains(problems, p) {
@@ -236,18 +236,42 @@ func zonesOfNoNodes(s *source) (problems []Problem) {
 
 // releasingNothing: partitions that protect every replica, but would not if there were more.
 func releasingNothing(s *source) (problems []Problem) {
-	partitions, replicas := partitionsOf(s), spec.Replicas(s.parent)
+	partitions, replicas, counts := partitionsOf(s), spec.Replicas(s.parent), countsOf(s)
+	for _, key := range slices.Sorted(maps.Keys(partitions)) {
+		written := partitions[key]
+		if protectsAll(written, counts[key], replicas) {
+			problems = append(problems, warned(partitionsPath+"["+key+"]", fmt.Sprintf(
+				`%s protects all of the replicas, so it releases nothing: to hold the subset, also when it grows, write "100%%"`, written.String())))
+		}
+	}
+	return problems
+}
+
+// countsOf returns the replicas of each subset for which they are a number.
+func countsOf(s *source) map[string]int32 {
 	counts := map[string]int32{}
 	for _, sub := range s.parent.Spec.Topology.Subsets {
 		if sub.Replicas != nil && sub.Replicas.Type == intstr.Int {
 			counts[sub.Name] = sub.Replicas.IntVal
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(partitions)) {
-		written := partitions[key]
-		if protectsAll(written, counts[key], replicas) {
-			problems = append(problems, warned(partitionsPath+"["+key+"]", fmt.Sprintf(
-				`%s protects all of the replicas, so it releases nothing: to hold the subset, also when it grows, write "100%%"`, written.String())))
+	return counts
+}
+
+// stepsAboveReplicas: a number that looks as if a step released nothing. Every step releases one, unless it says "100%".
+func stepsAboveReplicas(s *source) (problems []Problem) {
+	u, replicas, counts := s.parent.Spec.UpdateStrategy.RollingUpdate, spec.Replicas(s.parent), countsOf(s)
+	if u == nil {
+		return nil
+	}
+	for i, step := range u.Steps {
+		for _, sub := range s.parent.Spec.Topology.Subsets {
+			if named := slices.Contains(step.Subsets, sub.Name) || slices.Contains(step.Subsets, v1alpha1.AllSubsets); !named ||
+				step.Partition == nil || step.Partition.Type != intstr.Int || !protectsAll(*step.Partition, counts[sub.Name], replicas) {
+				continue
+			}
+			problems = append(problems, warned(fmt.Sprintf("spec.updateStrategy.rollingUpdate.steps[%d].partition", i), fmt.Sprintf(
+				`%s is no hold: a step releases at least one replica of each of its subsets, here of %s, unless it says "100%%"`, step.Partition, sub.Name)))
 		}
 	}
 	return problems

@@ -244,10 +244,11 @@ func (s *step) names(subset string) bool {
 }
 
 // target returns the partition to which the step brings a subset with the given number of replicas, regardless of
-// the user's floor. A percentage below 100 releases at least one replica.
+// the user's floor. Anything but 100% releases at least one replica: a step that releases none would be passed, and approved,
+// all the same.
 func (s *step) target(replicas int32) int32 {
 	partition := resolve(s.partition, replicas)
-	if s.partition.IsPercent && s.partition.Value < 100 && replicas > 0 {
+	if s.partition != everything && replicas > 0 {
 		return min(partition, replicas-1)
 	}
 	return partition

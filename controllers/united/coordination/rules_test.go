@@ -88,7 +88,7 @@ func TestWhatCannotBeReadHolds(t *testing.T) {
 			s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{v1alpha1.AllSubsets}, Partition: amount("most"), Pause: &v1alpha1.RolloutPause{}}}
 		},
 		"pause": func(s *v1alpha1.RollingUpdate) {
-			s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{v1alpha1.AllSubsets}, Partition: amount("3"), Pause: &v1alpha1.RolloutPause{Duration: "soon"}}}
+			s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{v1alpha1.AllSubsets}, Partition: amount("100%"), Pause: &v1alpha1.RolloutPause{Duration: "soon"}}}
 		},
 		"step of no subset": func(s *v1alpha1.RollingUpdate) {
 			s.Steps = []v1alpha1.RolloutStep{{Partition: amount("0"), Pause: &v1alpha1.RolloutPause{}}}

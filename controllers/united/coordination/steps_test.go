@@ -112,3 +112,23 @@ func TestEachStepHasAnApprovalOfItsOwn(t *testing.T) {
 		t.Errorf("%+v", w.state)
 	}
 }
+
+// TestEveryStepReleases: a step is reached only when it has released something in each of its subsets that has replicas, unless it
+// says 100%. A number that is as large as the subset is no hold.
+func TestEveryStepReleases(t *testing.T) {
+	for partition, want := range map[string][]int{"2": {1, 2}, "4": {1, 1}, "99": {1, 1}, "99%": {1, 1}, "1": {1, 3}, "100%": {0, 0}} {
+		w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
+			s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{v1alpha1.AllSubsets}, Partition: amount(partition), Pause: &v1alpha1.RolloutPause{}}}
+		}), 2, 4, 0).roll("v2").settled()
+		if got := w.updated(); w.state.Phase != v1alpha1.RolloutAwaitingApproval || got[0] != want[0] || got[1] != want[1] {
+			t.Errorf("%s released %v, want %v, %s: %s", partition, got, want, w.state.Phase, w.picture())
+		}
+	}
+	w := newWorld(strategy(func(s *v1alpha1.RollingUpdate) {
+		s.Partition = amount("100%")
+		s.Steps = []v1alpha1.RolloutStep{{Subsets: []string{v1alpha1.AllSubsets}, Partition: amount("4"), Pause: &v1alpha1.RolloutPause{}}}
+	}), 2, 4).roll("v2").settled()
+	if got := w.updated(); got[0]+got[1] != 0 {
+		t.Errorf("below the floor %v were released", got)
+	}
+}

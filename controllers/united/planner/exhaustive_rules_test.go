@@ -175,11 +175,11 @@ func names(step *v1alpha1.RolloutStep, k int) bool {
 	return slices.Contains(step.Subsets, v1alpha1.AllSubsets) || slices.Contains(step.Subsets, subsetName(k))
 }
 
-// stepPartition: a percentage below 100 releases at least one replica.
+// stepPartition: anything but "100%" releases at least one replica.
 func stepPartition(step *v1alpha1.RolloutStep, replicas uint8) uint8 {
 	value := cmpOr(step.Partition, &none)
 	partition := min(resolveSmall(value, replicas), replicas)
-	if value.Type == intstr.String && value.StrVal != "100%" && replicas > 0 {
+	if *value != all && replicas > 0 {
 		partition = min(partition, replicas-1)
 	}
 	return partition

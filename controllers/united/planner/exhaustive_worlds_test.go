@@ -513,7 +513,7 @@ func stepConfigs() []smallConfig {
 			budget: budget{budgetEdit: 3, budgetUnready: 1, budgetDie: 1}.whole(),
 		}),
 		kinds("Steps, to 0 and back", smallConfig{
-			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{waiting},
+			replicas: 2, subsets: one, variants: []v1alpha1.UpdateStrategy{rolling(step(*intOf(2), "approval"))},
 			edits:  edits(templates(1, 2), these(scaleTo(0), scaleTo(2), scaleTo(3))),
 			budget: budget{budgetEdit: 3}.whole(),
 		}),
