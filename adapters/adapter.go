@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -69,6 +70,20 @@ type Guarding interface {
 	Adapter
 	// CheckChange rejects such a change from the live child to the built one.
 	CheckChange(built, live *unstructured.Unstructured) error
+}
+
+// Sweeping is implemented by adapters of kinds whose controller, unless the child is ordered, replaces all released replicas at
+// once that are not available, whatever the child's maxUnavailable says.
+type Sweeping interface {
+	Adapter
+	// Bounds returns what decides that, from the first of some workloads that has it.
+	Bounds(workloads ...map[string]any) Bounds
+}
+
+// Bounds are fields of a child that decide how it replaces its replicas; nil stands for their defaults.
+type Bounds struct {
+	MinReadySeconds *int32
+	MaxUnavailable  *intstr.IntOrString
 }
 
 // Relating is implemented by adapters that read other objects too, such as the ReplicaSets of a Deployment, to

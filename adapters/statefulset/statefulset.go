@@ -62,6 +62,28 @@ func (adapter) PatchSchema() (strategicpatch.LookupPatchMeta, error) {
 	return strategicpatch.NewPatchMetaFromStruct(appsv1.StatefulSet{})
 }
 
+// Bounds returns minReadySeconds and maxUnavailable. What cannot be read, the API server refuses.
+func (adapter) Bounds(workloads ...map[string]any) (b adapters.Bounds) {
+	for _, workload := range workloads {
+		set := &appsv1.StatefulSet{}
+		spec, err := tree.Object(workload, "spec", nil)
+		if err != nil {
+			continue
+		}
+		bounding := map[string]any{"minReadySeconds": spec["minReadySeconds"], "updateStrategy": spec["updateStrategy"]}
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"spec": bounding}, set) != nil {
+			continue
+		}
+		if b.MinReadySeconds == nil && spec["minReadySeconds"] != nil {
+			b.MinReadySeconds = &set.Spec.MinReadySeconds
+		}
+		if rolling := set.Spec.UpdateStrategy.RollingUpdate; b.MaxUnavailable == nil && rolling != nil {
+			b.MaxUnavailable = rolling.MaxUnavailable
+		}
+	}
+	return b
+}
+
 // SetControllerFields sets replicas, selector and the partition of the rolling update; and, if the workload has none,
 // minReadySeconds, maxUnavailable of the rolling update and the first ordinal. Errors are *field.Error relative to the
 // workload.

@@ -113,6 +113,11 @@ func (r *rules) unavailablePerSubset(replicas int32) int64 {
 	return unavailableOf(r.perSubset, int64(replicas))
 }
 
+// MaxUnavailable returns the maxUnavailable of a workload as a number of its replicas; nil is 1.
+func MaxUnavailable(value *intstr.IntOrString, replicas int32) int {
+	return int(unavailableOf(value, int64(replicas)))
+}
+
 // bindsSkew reports whether maxSkew binds a subset.
 func (r *rules) bindsSkew(subset string) bool {
 	return r.maxSkew >= 0 && (len(r.skewed) == 0 || slices.Contains(r.skewed, subset))

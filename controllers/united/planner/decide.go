@@ -30,6 +30,7 @@ func decide(in *Input, p *Plan) {
 		if !s.Removed {
 			s.Decision = coordination.Decision{Replicas: s.Desired, DesiredPartition: desiredPartition(in, p, s, s.Floor)}
 			s.recordAsked(in, s.Floor)
+			s.takeTurns(in, p)
 			if in.Coordinates() && in.Whole() {
 				s.Decision.Pace = coordination.RestingPace(s.Observed)
 			}

@@ -41,3 +41,21 @@ func TestMinReadySeconds(t *testing.T) {
 		}
 	}
 }
+
+// TestRaisedMinReadySeconds goes back and raises minReadySeconds in one write: all replicas are ready and none is available, and a
+// StatefulSet of Kubernetes 1.37 with Parallel replaces all that are not available at once. The partition goes down one by one.
+func TestRaisedMinReadySeconds(t *testing.T) {
+	t.Parallel()
+	e := SoundEnv(t)
+	w := e.Create(NewDraft("web", Replicas(3), Policy(appsv1.ParallelPodManagement), Zones("")))
+	w.Settle()
+	w.SetPartitions(Parts{"zone-a": 0})
+	w.SetImage("v2")
+	w.Settle()
+	taken := w.Ledger(3)
+	w.JSONPatch(`[{"op":"add","path":"/spec/minReadySeconds","value":20},
+		{"op":"replace","path":%q,"value":%q}]`, ImagePath, Image("v1"))
+	w.Settle()
+	w.Runs(Images{"zone-a": "v1 v1 v1"})
+	e.Expect(taken.Most()).To(Equal(1), "%s", taken)
+}
