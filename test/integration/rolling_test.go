@@ -103,6 +103,7 @@ func rollingRefusals() []rollingRefusal {
 		refused("a query without a limit", `{checks: [{name: q, prometheus: {server: s, query: up}}]}`, rollingPath+".checks[0].prometheus: ", "must have min, max or maxRatio"),
 		refused("a ratio of what does not differ", `{checks: [{name: q, prometheus: {server: s, query: up, maxRatio: "1"}}]}`, rollingPath+".checks[0].prometheus.maxRatio: ", "the query must contain ${pods}, ${subset} or ${version}"),
 		refused("a limit that is no number", `{checks: [{name: q, prometheus: {server: s, query: up, max: "5%"}}]}`, rollingPath+".checks[0].prometheus.max: ", `must be a decimal number, such as "0.01"`),
+		refused("limits that nothing meets", `{checks: [{name: q, prometheus: {server: s, query: up, min: "10", max: "9.5"}}]}`, rollingPath+".checks[0].prometheus.min: ", "must not be greater than max: nothing would be met"),
 		schema("a limit that is not text", `{checks: [{name: q, prometheus: {server: s, query: up, max: 5}}]}`, rollingPath+".checks[0].prometheus.max: ", "must be of type string"),
 		schema("a query of 1 MB", `{checks: [{name: q, prometheus: {server: s, max: "1", query: "`+strings.Repeat("a", 1<<20)+`"}}]}`, rollingPath+".checks[0].prometheus.query: Too long"),
 		schema("a query without a server", `{checks: [{name: q, prometheus: {query: up, max: "1"}}]}`, rollingPath+".checks[0].prometheus.server: Required value"),

@@ -82,6 +82,7 @@ type ObjectCondition struct {
 // revision has an available replica.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.min) || has(self.max) || has(self.maxRatio)",message="must have min, max or maxRatio"
+// +kubebuilder:validation:XValidation:rule="!has(self.min) || !has(self.max) || double(self.min) <= double(self.max)",fieldPath=".min",message="must not be greater than max: nothing would be met"
 // +kubebuilder:validation:XValidation:rule="!has(self.maxRatio) || self.query.contains('${pods}') || self.query.contains('${subset}') || self.query.contains('${version}')",fieldPath=".maxRatio",message="compares the updated replicas with the others, so the query must contain ${pods}, ${subset} or ${version}"
 type PrometheusCheck struct {
 	// server is the name of a server in the value checks.prometheus of the Helm chart, which also

@@ -119,6 +119,17 @@ func TestAdvice(t *testing.T) {
 	for _, partition := range []string{"2", `"99%"`, `"100%"`} {
 		g.Expect(steps(partition)).To(BeEmpty(), partition)
 	}
+	check := func(check string) []string {
+		return said(t, with("type: Manual", "type: RollingUpdate", "manualUpdate: {partitions: {zone-a: 100%}}", "rollingUpdate: {checks: [{name: c, "+check+"}]}"))
+	}
+	for text, want := range map[string]string{
+		`job: {template: {spec: {template: {metadata: {labels: {app: web}}}}}}`:  "job.template.spec.template.metadata.labels: Forbidden: must not match spec.selector",
+		`job: {template: {metadata: {finalizers: [a/b]}, spec: {template: {}}}}`: "job.template.metadata.finalizers: Forbidden: only labels and annotations may be set here",
+		`prometheus: {server: s, max: "1", query: "sum(${pods})"}`:               "prometheus.query: Invalid value: ${pods} is not inside of a string",
+		`prometheus: {server: s, max: "1", min: "2", query: up}`:                 "prometheus.min: Invalid value: must not be greater than max: nothing would be met",
+	} {
+		g.Expect(check(text)).To(ConsistOf(HavePrefix("f: web: spec.updateStrategy.rollingUpdate.checks[0]."+want)), text)
+	}
 	for _, name := range []string{"zone-b", "zone1", "az-b", "eu-west-1", "eu-west-1a", "europe-west1-b"} {
 		g.Expect(said(t, with("name: pool", "name: "+name))).To(ConsistOf("f: web: spec.topology.subsets["+name+"]: is named like a zone, but has no nodeSelector, so its pods can be on any node"), name)
 	}

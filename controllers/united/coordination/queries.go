@@ -86,14 +86,26 @@ func checkQuery(c *v1alpha1.PrometheusCheck, at *field.Path) field.ErrorList {
 		errs = append(errs, field.Required(at, "must have min, max or maxRatio"))
 	}
 	for name, value := range map[string]v1alpha1.Number{"min": c.Min, "max": c.Max, "maxRatio": c.MaxRatio} {
-		if number, err := strconv.ParseFloat(string(value), 64); value != "" && (err != nil || math.IsNaN(number) || math.IsInf(number, 0)) {
+		if value != "" && numberOf(value) == nil {
 			errs = append(errs, field.Invalid(at.Child(name), string(value), `must be a decimal number, such as "0.01"`))
 		}
+	}
+	if least, most := numberOf(c.Min), numberOf(c.Max); least != nil && most != nil && *least > *most {
+		errs = append(errs, field.Invalid(at.Child("min"), string(c.Min), "must not be greater than max: nothing would be met"))
 	}
 	if d, err := time.ParseDuration(c.Interval); c.Interval != "" && (err != nil || d < 5*time.Second) {
 		errs = append(errs, field.Invalid(at.Child("interval"), c.Interval, `must be a duration of at least 5s, such as "30s"`))
 	}
 	return errs
+}
+
+// numberOf returns a finite number; nil for anything else.
+func numberOf(text v1alpha1.Number) *float64 {
+	number, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || math.IsNaN(number) || math.IsInf(number, 0) {
+		return nil
+	}
+	return &number
 }
 
 // NeedsVersion returns the first check that uses the label united.dev/version of the pods; "" if none does.

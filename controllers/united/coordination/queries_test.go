@@ -327,6 +327,7 @@ func TestQueriesThatAreRefused(t *testing.T) {
 		"nothing to compare":           {func(c *v1alpha1.PrometheusCheck) { c.Query, c.MaxRatio = `a{name="${name}"}`, "1" }, "prometheus.maxRatio: Invalid value: \"1\": compares the updated replicas"},
 		"compared in a comment":        {func(c *v1alpha1.PrometheusCheck) { c.Query, c.MaxRatio = `a # "${pods}"`, "1" }, "must contain ${pods}"},
 		"no limit":                     {func(c *v1alpha1.PrometheusCheck) { c.Max = "" }, "must have min, max or maxRatio"},
+		"limits that nothing meets":    {func(c *v1alpha1.PrometheusCheck) { c.Min, c.Max = "10", "9" }, `prometheus.min: Invalid value: "10": must not be greater than max: nothing would be met`},
 		"a limit that is not a number": {func(c *v1alpha1.PrometheusCheck) { c.Min = "NaN" }, `prometheus.min: Invalid value: "NaN": must be a decimal number`},
 		"a short interval":             {func(c *v1alpha1.PrometheusCheck) { c.Interval = "1s" }, "must be a duration of at least 5s"},
 	} {

@@ -5,6 +5,8 @@ package runs
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,8 +61,14 @@ func CheckJob(check *v1alpha1.JobCheck, selector *metav1.LabelSelector, at *fiel
 		}
 	}
 	if metadata, has := template["metadata"]; has {
-		if _, ok := metadata.(map[string]any); !ok {
+		of, ok := metadata.(map[string]any)
+		if !ok {
 			errs = append(errs, field.Invalid(at.Child("metadata"), metadata, "must be an object"))
+		}
+		for _, name := range slices.Sorted(maps.Keys(of)) {
+			if name != "labels" && name != "annotations" && of[name] != nil {
+				errs = append(errs, field.Forbidden(at.Child("metadata", name), "only labels and annotations may be set here"))
+			}
 		}
 	}
 	if _, ok := template["spec"].(map[string]any); !ok {

@@ -104,6 +104,11 @@ func TestCheckJob(t *testing.T) {
 		"nothing":            {``, `must be an object with metadata and spec`},
 		"no object":          {`[]`, `must be an object with metadata and spec`},
 		"metadata":           {`{metadata: 1, spec: {}}`, `check.template.metadata: Invalid value: 1: must be an object`},
+		"another name":       {`{metadata: {name: smoke}, spec: {}}`, `check.template.metadata.name: Forbidden: only labels and annotations may be set here`},
+		"another namespace":  {`{metadata: {namespace: other}, spec: {}}`, `check.template.metadata.namespace: Forbidden: only labels and annotations`},
+		"an owner":           {`{metadata: {ownerReferences: []}, spec: {}}`, `check.template.metadata.ownerReferences: Forbidden: `},
+		"finalizers":         {`{metadata: {finalizers: [a/b], labels: {a: b}, annotations: {a: b}}, spec: {}}`, `check.template.metadata.finalizers: Forbidden: `},
+		"null":               {`{metadata: {name: null}, spec: {}}`, ""},
 		"for the API server": {`{spec: {template: {metadata: {labels: {app: 1}}}}}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
