@@ -455,3 +455,27 @@ func TestFailureOnTheWayBack(t *testing.T) {
 		t.Errorf("%s: %s runs", s.told(), s.runs())
 	}
 }
+
+// A replica that is not created, because of a quota or an admission policy, says nothing of its revision: it is not rejected, and
+// the message says so.
+func TestNotCreatedIsNoFailure(t *testing.T) {
+	s, _ := rejects(t)
+	s.image("v2")
+	for range 20 {
+		if len(s.API.Live.Pods) < 4 {
+			break // nothing creates that pod again
+		}
+		s.pass().moves("a", "b").kubelets("a-0", "a-1", "b-0", "b-1")
+	}
+	const said = "onFailure: Rollback does not go back because of replicas that are not created: to go back, run: kubectl united undo -n shop web"
+	for range 5 {
+		s.later(5 * time.Minute).pass()
+	}
+	if got := s.condition(v1alpha1.ConditionStalled); s.rejected() != "" || !strings.Contains(got, v1alpha1.ReasonProgressDeadlineExceeded) || !strings.Contains(got, said) {
+		t.Error(got, s.told())
+	}
+	s.rollback(func(r *v1alpha1.RollingUpdate) { r.OnFailure = v1alpha1.HoldOnFailure }).later(time.Hour).pass().later(time.Hour).pass()
+	if got := s.condition(v1alpha1.ConditionStalled); strings.Contains(got, "onFailure") {
+		t.Error(got)
+	}
+}

@@ -321,7 +321,7 @@ ReplicasHonored False ScaledInProportion
 `},
 		{"no replicas", func(s *scene) *scene { return s.replicas(0).settled() }, `
 Current: 0/0/0/0/0 of 0; current v1, update v1
-Ready True RolloutComplete: 0 of 0 replicas run v1
+Ready True RolloutComplete: There are no replicas
 Progressing False
 Initialized False WaitingForFirstReplica
 a Complete: 0/0/0/0/0 of 0; partition 0 lets 0; v1 -> v1;

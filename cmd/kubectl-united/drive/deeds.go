@@ -139,6 +139,9 @@ func ReadPartitions(parent *v1alpha1.UnitedDeployment, values []string, of func(
 	if err := isManual(parent); err != nil {
 		return nil, err
 	}
+	if names := SubsetNames(parent); len(values) == 0 && len(names) == 0 {
+		return nil, fmt.Errorf("%s has no subsets, so there is nothing to release", parent.Name)
+	}
 	if len(values) == 0 {
 		return nil, fmt.Errorf("which subsets? %s has %s", parent.Name, strings.Join(SubsetNames(parent), ", "))
 	}

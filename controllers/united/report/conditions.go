@@ -48,7 +48,7 @@ func setConditions(in *planner.Input, p *planner.Plan, tallies []*tally, status 
 	set(v1alpha1.ConditionReady, ready, reason, message)
 	if deadline, running := progressDeadline(in.Parent, status); stalledReason == "" && running && !in.Now.Before(deadline) {
 		stalledReason = v1alpha1.ReasonProgressDeadlineExceeded
-		stalledMessage = fmt.Sprintf("no progress for %ds: %s", ptr.Deref(in.Parent.Spec.ProgressDeadlineSeconds, spec.DefaultProgressDeadline), message)
+		stalledMessage = fmt.Sprintf("no progress for %ds: %s%s", ptr.Deref(in.Parent.Spec.ProgressDeadlineSeconds, spec.DefaultProgressDeadline), message, notRolledBack(in, p, status))
 	}
 	if stalledReason != "" {
 		set(v1alpha1.ConditionReady, false, stalledReason, stalledMessage)
@@ -60,6 +60,16 @@ func setConditions(in *planner.Input, p *planner.Plan, tallies []*tally, status 
 	setComplete(in, complete, ready, reason, message, set)
 	set(v1alpha1.ConditionProgressing, !ready, reason, message)
 	set(v1alpha1.ConditionStalled, false, v1alpha1.ReasonNotStalled, "")
+}
+
+// notRolledBack says why onFailure does not go back where replicas are missing: one that cannot be created, because of a quota or
+// an admission policy, says nothing of its revision, and the one before may not be created either.
+func notRolledBack(in *planner.Input, p *planner.Plan, status *v1alpha1.UnitedDeploymentStatus) string {
+	rolling := in.Parent.Spec.UpdateStrategy.RollingUpdate
+	if p.Rollout == nil || p.GoesBack || rolling == nil || rolling.OnFailure != v1alpha1.RollbackOnFailure || status.Replicas >= spec.Replicas(in.Parent) {
+		return ""
+	}
+	return "; onFailure: Rollback does not go back because of replicas that are not created: to go back, run: kubectl united undo -n " + in.Parent.Namespace + " " + in.Parent.Name
 }
 
 // setComplete sets Complete. ready, reason and message are those of Ready, which say why it is not.
@@ -181,6 +191,9 @@ func readiness(in *planner.Input, p *planner.Plan, tallies []*tally, status *v1a
 	}
 	if spec.Replicas(in.Parent) == 0 && status.CurrentRevision != in.Update.Name {
 		return true, v1alpha1.ReasonRolloutHeld, "there are no replicas, so the rollout of " + updateName(in, status.CurrentRevision) + " continues when there are"
+	}
+	if spec.Replicas(in.Parent) == 0 {
+		updated = "there are no replicas"
 	}
 	return true, v1alpha1.ReasonRolloutComplete, updated
 }
