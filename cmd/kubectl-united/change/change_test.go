@@ -13,6 +13,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/unitedworkloads/united/adapters/all"
@@ -213,21 +215,72 @@ func TestUndoDoesNotKnowASubset(t *testing.T) {
 	g.Expect(after.Spec.Topology).To(Equal(changed.Spec.Topology))
 }
 
-// The topology key of a colocation is part of a revision, and so is whether there is one at all, which undo does not change.
+// A colocation is part of a revision, and so is that there is none. Its ratios cannot change as long as there is one.
 func TestUndoOfAColocation(t *testing.T) {
 	g := NewWithT(t)
-	before := kinds()[0].parent(t)
-	plain := revisionOf(t, before, 1, "")
-	before.Spec.Topology.Colocation = &v1alpha1.Colocation{TopologyKey: "zone", Exclusive: true, Ratios: map[string]v1alpha1.ColocationRatio{"zone-a": 1, "zone-b": 1}}
-	changed := before.DeepCopy()
+	plain := kinds()[0].parent(t)
+	colocated := plain.DeepCopy()
+	colocated.Spec.Topology.Colocation = &v1alpha1.Colocation{
+		TopologyKey: "zone", Exclusive: true, Order: v1alpha1.SequentialGroups, Ratios: map[string]v1alpha1.ColocationRatio{"zone-a": 1, "zone-b": 1},
+	}
+	changed := with(t, colocated, "web:v1", "web:v2")
 	changed.Spec.Topology.Colocation.TopologyKey, changed.Spec.Topology.Colocation.Exclusive = "host", false
-	after, notes, err := change.Undo(changed, revisionOf(t, before, 2, ""))
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(notes).To(BeEmpty())
-	g.Expect(after).To(Equal(before))
-	_, notes, err = change.Undo(changed, plain)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(notes).To(ConsistOf(ContainSubstring("so this makes another revision")))
+	for name, tc := range map[string]struct{ from, to *v1alpha1.UnitedDeployment }{
+		"another one":            {changed, colocated},
+		"turned on":              {colocated, plain},
+		"turned on, and another": {changed, plain},
+		"turned off":             {plain, colocated},
+	} {
+		target := revisionOf(t, tc.to, 1, "")
+		after, notes, err := change.Undo(tc.from, target)
+		g.Expect(err).NotTo(HaveOccurred(), name)
+		g.Expect(after).To(Equal(tc.to), name)
+		applied(t, tc.from, after)
+		if name == "turned off" {
+			g.Expect(notes).To(ConsistOf(ContainSubstring("the defaults of order and timeoutSeconds")))
+		} else {
+			g.Expect(notes).To(BeEmpty(), name)
+		}
+	}
+	changed.Spec.Topology.Colocation.Ratios = map[string]v1alpha1.ColocationRatio{"zone-a": 2, "zone-b": 1}
+	_, _, err := change.Undo(changed, revisionOf(t, colocated, 1, ""))
+	g.Expect(err).To(MatchError(HaveSuffix("remove spec.topology.colocation first, then run: kubectl united undo web --to-revision 1")))
+	ordinals := with(t, colocated, `"spec":{`, `"spec":{"ordinals":{"start":3},`)
+	_, _, err = change.Undo(ordinals, revisionOf(t, colocated, 1, ""))
+	g.Expect(err).To(MatchError(ContainSubstring("spec.ordinals.start")))
+}
+
+// Partitions that are for the revision that is left, and do not release all of it, hold everything afterwards.
+func TestUndoEndsABoundRelease(t *testing.T) {
+	parent := kinds()[0].parent(t)
+	v1, changed := revisionOf(t, parent, 1, "u/1"), with(t, parent, "web:v1", "web:v2")
+	v2 := revisionOf(t, changed, 2, "")
+	for name, tc := range map[string]struct {
+		manual  v1alpha1.ManualUpdate
+		current string
+		want    string
+	}{
+		"in part":           {v1alpha1.ManualUpdate{Revision: v2.Name, Partitions: map[string]intstr.IntOrString{"zone-a": intstr.FromInt32(0)}}, v1.Name, "writes that back"},
+		"to another":        {v1alpha1.ManualUpdate{Revision: v2.Name}, "web-other", "; what runs stays until you run: kubectl united release web --all"},
+		"completely":        {v1alpha1.ManualUpdate{Revision: v2.Name, DefaultPartition: ptr.To(intstr.FromString("0%"))}, v1.Name, ""},
+		"not bound":         {v1alpha1.ManualUpdate{Partitions: map[string]intstr.IntOrString{"zone-a": intstr.FromInt32(0)}}, v1.Name, ""},
+		"bound to the last": {v1alpha1.ManualUpdate{Revision: v1.Name}, v1.Name, ""},
+	} {
+		g := NewWithT(t)
+		from := changed.DeepCopy()
+		from.Spec.UpdateStrategy = v1alpha1.UpdateStrategy{ManualUpdate: tc.manual.DeepCopy()}
+		from.Status.UpdateRevision, from.Status.CurrentRevision = v2.Name, tc.current
+		after, notes, err := change.Undo(from, v1)
+		g.Expect(err).NotTo(HaveOccurred(), name)
+		if tc.want == "" {
+			g.Expect(notes).To(BeEmpty(), name)
+			g.Expect(after.Spec.UpdateStrategy).To(Equal(from.Spec.UpdateStrategy), name)
+			continue
+		}
+		g.Expect(notes).To(ConsistOf(HaveSuffix(tc.want)), name)
+		g.Expect(after.Spec.UpdateStrategy.ManualUpdate).To(Equal(&v1alpha1.ManualUpdate{DefaultPartition: ptr.To(intstr.FromString("100%"))}), name)
+		applied(t, from, after)
+	}
 }
 
 func TestBack(t *testing.T) {

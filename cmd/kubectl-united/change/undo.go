@@ -6,12 +6,18 @@ package change
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"math"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/adapters/all"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
@@ -65,13 +71,20 @@ func Undo(parent *v1alpha1.UnitedDeployment, target *revision.Revision) (after *
 			return nil, nil, err
 		}
 	}
-	undoRest(&after.Spec, target)
+	rest, err := undoRest(after, target)
+	if err != nil {
+		return nil, nil, err
+	}
+	notes = append(notes, rest...)
 	read, err := spec.Read(after, all.Registry())
 	if err != nil {
 		return nil, nil, fmt.Errorf("the spec is not valid with the pods of %s: %w", known.Short(target.Name), err)
 	}
 	if !target.Matches(read.Content()) {
-		notes = append(notes, fmt.Sprintf("spec.topology.colocation, or the first ordinal of a subset in it, is not as in %s, so this makes another revision with its pod template", known.Short(target.Name)))
+		return nil, nil, fmt.Errorf("the pods of %s cannot be made again: a subset of spec.topology.colocation is gone, or its first ordinal (spec.ordinals.start of the template or its patch) is another one: set that back first", known.Short(target.Name))
+	}
+	if note := endRelease(after, target); note != "" {
+		notes = append(notes, note)
 	}
 	return after, notes, nil
 }
@@ -105,20 +118,57 @@ func undoPatch(adapter adapters.Adapter, sub *v1alpha1.Subset, pods map[string]a
 }
 
 // undoRest sets what a revision has besides pods. The ratios of a colocation are immutable.
-func undoRest(s *v1alpha1.UnitedDeploymentSpec, target *revision.Revision) {
+func undoRest(parent *v1alpha1.UnitedDeployment, target *revision.Revision) (notes []string, err error) {
+	s := &parent.Spec
 	switch labelled := s.VersionLabel == v1alpha1.TemplateHashLabel; {
 	case labelled && target.VersionLabel() == "":
 		s.VersionLabel = v1alpha1.NoVersionLabel
 	case !labelled && target.VersionLabel() != "":
 		s.VersionLabel = v1alpha1.TemplateHashLabel
 	}
-	if c := s.Topology.Colocation; c != nil {
-		for name := range c.Ratios { // all members have the same
-			if was := target.Colocation(name); was != nil {
-				c.TopologyKey, c.Exclusive = was.TopologyKey, was.Exclusive
+	var then *v1alpha1.Colocation
+	for i := range s.Topology.Subsets {
+		name := s.Topology.Subsets[i].Name
+		if was := target.Colocation(name); was != nil {
+			if then == nil {
+				then = &v1alpha1.Colocation{TopologyKey: was.TopologyKey, Exclusive: was.Exclusive, Order: v1alpha1.SequentialGroups, Ratios: map[string]v1alpha1.ColocationRatio{}}
 			}
+			then.Ratios[name] = v1alpha1.ColocationRatio(was.Ratio)
 		}
 	}
+	switch now := s.Topology.Colocation; {
+	case now == nil && then != nil:
+		notes = append(notes, "spec.topology.colocation comes back with the defaults of order and timeoutSeconds, which are in no revision")
+	case now != nil && then != nil && !maps.Equal(now.Ratios, then.Ratios):
+		return nil, fmt.Errorf("spec.topology.colocation.ratios is immutable, and not as in %s: remove spec.topology.colocation first, then run: kubectl united undo %s --to-revision %d",
+			known.Short(target.Name), parent.Name, target.Number)
+	case now != nil && then != nil:
+		then.Order, then.TimeoutSeconds = now.Order, now.TimeoutSeconds
+	}
+	s.Topology.Colocation = then
+	return notes, nil
+}
+
+// endRelease holds everything if the partitions are for the revision that is left, before all of it was released: otherwise it
+// would go out at once, where it had been released, when something writes it back.
+func endRelease(parent *v1alpha1.UnitedDeployment, target *revision.Revision) (note string) {
+	m, left := parent.Spec.UpdateStrategy.ManualUpdate, parent.Status.UpdateRevision
+	if m == nil || m.Revision == "" || m.Revision != left || target.Name == left {
+		return ""
+	}
+	released := !slices.ContainsFunc(parent.Spec.Topology.Subsets, func(s v1alpha1.Subset) bool {
+		of, err := coordination.Manual(m, s.Name, math.MaxInt32, left)
+		return err != nil || of.Partition > 0
+	})
+	if released {
+		return ""
+	}
+	parent.Spec.UpdateStrategy.ManualUpdate = &v1alpha1.ManualUpdate{DefaultPartition: ptr.To(intstr.FromString("100%"))}
+	note = fmt.Sprintf("the partitions were for %s, so manualUpdate holds everything from now on, also if something writes that back", known.Short(left))
+	if target.Name != parent.Status.CurrentRevision {
+		note += fmt.Sprintf("; what runs stays until you run: kubectl united release %s --all", parent.Name)
+	}
+	return note
 }
 
 // errNoTemplate is for a template that has nothing to change.
