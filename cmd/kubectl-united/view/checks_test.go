@@ -48,6 +48,11 @@ func TestShowsChecks(t *testing.T) {
 		t.Error(got)
 	}
 	parent := s.Parent().DeepCopy()
+	parent.Status.Rollout.Checks = []v1alpha1.CheckStatus{{Name: "mysql", State: v1alpha1.CheckIsNotMet, Run: "analysisrun/web-rate-1", Message: "AnalysisRun web-rate-1 is inconclusive"}}
+	if got := told(view.WhyOf(parent, nil, &s.seen, s.Clock.Now())); !strings.Contains(got, "fault check mysql NotMet: AnalysisRun web-rate-1 is inconclusive") || !strings.Contains(got, "kubectl united retry web -n shop") {
+		t.Error(got)
+	}
+	parent = s.Parent().DeepCopy()
 	parent.Status.Rollout.Phase, parent.Status.Rollout.Message = v1alpha1.RolloutCheckFailed, "check mysql failed"
 	if got := told(view.WhyOf(parent, nil, &s.seen, s.Clock.Now())); !strings.Contains(got, "fault web CheckFailed: check mysql failed") || strings.Contains(got, "for more") {
 		t.Error(got)

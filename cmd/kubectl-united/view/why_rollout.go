@@ -44,7 +44,15 @@ func (q *inquiry) rollout() {
 		})
 	case v1alpha1.RolloutProgressing:
 		for _, c := range state.Checks {
-			if c.State != v1alpha1.CheckIsMet {
+			switch {
+			case c.State == v1alpha1.CheckIsMet:
+			case c.State == v1alpha1.CheckIsNotMet && c.Run != "" && q.observed():
+				// A run that has ended without a verdict, or may not be created, of which the message says what would help.
+				f := q.add(Fault, "check "+c.Name, string(c.State), c.Message)
+				if strings.HasPrefix(c.Message, "AnalysisRun ") {
+					f.Command, f.Does = q.retry(q.status.UpdateRevision).command, "measures it once more"
+				}
+			default:
 				q.add(Passing, "check "+c.Name, string(c.State), c.Message)
 			}
 		}
