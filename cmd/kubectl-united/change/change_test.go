@@ -260,7 +260,7 @@ func TestUndoEndsABoundRelease(t *testing.T) {
 		current string
 		want    string
 	}{
-		"in part":           {v1alpha1.ManualUpdate{Revision: v2.Name, Partitions: map[string]intstr.IntOrString{"zone-a": intstr.FromInt32(0)}}, v1.Name, "writes that back"},
+		"in part":           {v1alpha1.ManualUpdate{Revision: v2.Name, Partitions: map[string]intstr.IntOrString{"zone-a": intstr.FromInt32(0)}}, v1.Name, ": now they hold everything"},
 		"to another":        {v1alpha1.ManualUpdate{Revision: v2.Name}, "web-other", "; what runs stays until you run: kubectl united release web --all"},
 		"completely":        {v1alpha1.ManualUpdate{Revision: v2.Name, DefaultPartition: ptr.To(intstr.FromString("0%"))}, v1.Name, ""},
 		"not bound":         {v1alpha1.ManualUpdate{Partitions: map[string]intstr.IntOrString{"zone-a": intstr.FromInt32(0)}}, v1.Name, ""},

@@ -164,7 +164,7 @@ func endRelease(parent *v1alpha1.UnitedDeployment, target *revision.Revision) (n
 		return ""
 	}
 	parent.Spec.UpdateStrategy.ManualUpdate = &v1alpha1.ManualUpdate{DefaultPartition: ptr.To(intstr.FromString("100%"))}
-	note = fmt.Sprintf("the partitions were for %s, so manualUpdate holds everything from now on, also if something writes that back", known.Short(left))
+	note = fmt.Sprintf("the partitions were for %s: now they hold everything", known.Short(left))
 	if target.Name != parent.Status.CurrentRevision {
 		note += fmt.Sprintf("; what runs stays until you run: kubectl united release %s --all", parent.Name)
 	}
