@@ -60,10 +60,10 @@ func (o *options) act(ctx context.Context, parent *v1alpha1.UnitedDeployment, a 
 	if err != nil {
 		return err
 	}
+	_, err = fmt.Fprintf(o.Out, "$ %s\n%s: %s\n", command, parent.Name, what)
 	for _, note := range d.Notes {
 		_, _ = fmt.Fprintln(o.ErrOut, "Note:", note)
 	}
-	_, err = fmt.Fprintf(o.Out, "$ %s\n%s: %s\n", command, parent.Name, what)
 	return err
 }
 

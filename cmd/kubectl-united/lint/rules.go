@@ -50,8 +50,8 @@ func Object(text []byte) (problems []Problem) {
 		return []Problem{fatal("", err, text)} // what follows would be about half of it
 	}
 	for _, rule := range []func(*source) []Problem{
-		version, name, func(s *source) []Problem { return unknown(s, own) }, templates, patches, refused, zonesOfNoNodes, releasingNothing, stepsAboveReplicas,
-		addedContainers, raisedSteps, tooManyReplicas, otherKeys, releasingAll,
+		version, name, func(s *source) []Problem { return unknown(s, own) }, templates, patches, refused, zonesOfNoNodes, releasingNothing,
+		addedContainers, raisedSteps, tooManyReplicas, otherKeys, releasingAll, stepsAboveReplicas,
 	} {
 		for _, p := range rule(s) {
 			if p.Field = withNames(s.parent, p.Field); !slices.Contains(problems, p) {
