@@ -305,6 +305,8 @@ func TestBuildRefuses(t *testing.T) {
 		{"finalizers in the patch", "{}", "metadata: {finalizers: [example.com/keep]}", patch + "metadata.finalizers: Forbidden: only labels and annotations may be set here"},
 		{"an owner in the patch", "{}", "metadata: {ownerReferences: [{uid: u-2}]}", patch + "metadata.ownerReferences: Forbidden"},
 		{"a directive in the metadata of the patch", "{}", "metadata: {$patch: replace}", patch + "metadata.$patch: Forbidden: patch directives"},
+		{"an annotation that rolls back", "metadata: {annotations: {deprecated.deployment.rollback.to: '0'}}", "{}", template + "metadata.annotations[deprecated.deployment.rollback.to]: Forbidden: the controller of Deployments would put another pod template"},
+		{"an annotation that rolls back, in the patch", "{}", "metadata: {annotations: {deprecated.deployment.rollback.to: '77'}}", patch + "metadata.annotations[deprecated.deployment.rollback.to]: Forbidden"},
 		{"labels are no object", "metadata: {labels: [a]}", "{}", template + "metadata.labels: Invalid"},
 		{"a label is no string", "metadata: {labels: {a: 1}}", "{}", template + "metadata.labels[a]: Invalid value: \"number\": must be a string"},
 		{"an annotation is no string", "{}", "metadata: {annotations: {a: true}}", patch + "metadata.annotations[a]: Invalid value: \"boolean\""},

@@ -91,12 +91,20 @@ func checkMetadata(metadata map[string]any, at *field.Path) error {
 		}
 	}
 	for _, key := range allowed {
-		if _, err := tree.Strings(metadata, key, at); err != nil {
+		texts, err := tree.Strings(metadata, key, at)
+		if err != nil {
 			return err
+		}
+		if _, set := texts[rollbackTo]; set && key == "annotations" {
+			return field.Forbidden(at.Child(key).Key(rollbackTo), "the controller of Deployments would put another pod template in place of this one")
 		}
 	}
 	return nil
 }
+
+// rollbackTo makes the controller of Deployments replace the pod template by that of any ReplicaSet that matches, also in a zone
+// that is held.
+const rollbackTo = "deprecated.deployment.rollback.to"
 
 // CheckPatch rejects in a subset's patch what CheckTemplate rejects in a template; patch directives outside of the
 // pod part, which could change pods although a revision stores only the pod part; and fields that the controller

@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -145,11 +146,43 @@ func TestChildren(t *testing.T) {
 	_, err := sets.Create(f.ctx, statefulSet("mine", "web", "zone-a", owner), metav1.CreateOptions{})
 	f.Expect(err).To(refused("create", "mine", "UnitedDeployment web"))
 
+	apply := []byte(`{"apiVersion":"apps/v1","kind":"StatefulSet","spec":{"replicas":2}}`)
+	plan := metav1.PatchOptions{DryRun: dryRun, FieldManager: v1alpha1.FieldManager, Force: ptr.To(true)}
+	_, err = sets.Patch(f.ctx, "web-zone-a", types.ApplyPatchType, apply, plan)
+	f.Expect(err).NotTo(HaveOccurred(), "kubectl united plan")
+	plan.DryRun = nil
+	_, err = sets.Patch(f.ctx, "web-zone-a", types.ApplyPatchType, apply, plan)
+	f.Expect(err).To(refused("change spec of", "web-zone-a", "UnitedDeployment web"))
+
+	f.Run("the Jobs of checks", func(t *testing.T) { f.jobs(t, owner) })
 	f.Run("what controllers make of it", func(t *testing.T) { f.madeOfIt(t, owner) })
 	f.Run("what is nobody's child", f.strangers)
 	f.Run("groups", f.groups)
 	f.Run("many parents", f.many)
 	f.Run("the controllers", f.controllers)
+}
+
+// jobs: a check is met when its Job has succeeded, so nobody may put another one in its place.
+func (f *family) jobs(t *testing.T, owner metav1.OwnerReference) {
+	g, jobs := NewWithT(t), f.user.BatchV1().Jobs(childrenNamespace)
+	job := func(name string, owners ...metav1.OwnerReference) *batchv1.Job {
+		pod := corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "smoke", Image: "example.com/smoke:v1"}}}
+		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: owners}, Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: pod}}}
+	}
+	_, err := f.manager.BatchV1().Jobs(childrenNamespace).Create(f.ctx, job("smoke", owner), metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(jobs.Delete(f.ctx, "smoke", metav1.DeleteOptions{})).To(refused("delete", "smoke", "UnitedDeployment web"))
+	_, err = jobs.Create(f.ctx, job("forged", owner), metav1.CreateOptions{})
+	g.Expect(err).To(refused("create", "forged", "UnitedDeployment web"))
+	g.Eventually(func(g Gomega) { // its controller works
+		made, err := jobs.Get(f.ctx, "smoke", metav1.GetOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(made.Status.StartTime).NotTo(BeNil())
+	}).WithTimeout(startTimeout).Should(Succeed())
+	_, err = jobs.Patch(f.ctx, "smoke", types.MergePatchType, []byte(`{"status":{"succeeded":1}}`), metav1.PatchOptions{}, "status")
+	g.Expect(err).To(refused("change status of", "smoke", "UnitedDeployment web"))
+	_, err = jobs.Create(f.ctx, job("mine"), metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
 }
 
 // madeOfIt: the controllers of Kubernetes work, and nobody else changes what they made.

@@ -205,6 +205,11 @@ func TestRefusedByThePolicy(t *testing.T) {
 		{"finalizers in a patch", put(`[example.com/keep]`, inPatch("metadata", "finalizers")...),
 			[]string{patchPath + ".metadata.finalizers: must be absent: only labels and annotations may be set here"}},
 
+		{"an annotation that rolls back", put(`{deprecated.deployment.rollback.to: "0"}`, inTemplate("metadata", "annotations")...),
+			[]string{templatePath + ".metadata.annotations[deprecated.deployment.rollback.to]: must be absent"}},
+		{"an annotation that rolls back, in a patch", put(`{deprecated.deployment.rollback.to: "0"}`, inPatch("metadata", "annotations")...),
+			[]string{patchPath + ".metadata.annotations[deprecated.deployment.rollback.to]: must be absent"}},
+
 		{"nodeSelector operator", put(`{nodeSelectorTerms: [{}, {matchExpressions: [{key: a, operator: Is, values: [b]}]}]}`,
 			inSubset(2, "nodeSelector")...), []string{"spec.topology.subsets[zone-c].nodeSelector.nodeSelectorTerms: operator must be In"}},
 		{"nodeSelector In without values", put(`{nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In}]}]}`,

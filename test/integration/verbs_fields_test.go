@@ -331,6 +331,8 @@ func TestVerbsOfTheWayAround(t *testing.T) {
 		g.Expect(w.update(t, g, "edit", owners("a"))).To(Succeed())
 		g.Expect(w.update(t, g, "edit", owners("a", "c"))).To(needs("set metadata.ownerReferences: the object is deleted with its owners"))
 		g.Expect(w.update(t, g, "release", owners("a", "c"))).To(Succeed())
+		another := set([]any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": uids["a"]}}, "metadata", "ownerReferences")
+		g.Expect(w.update(t, g, "edit", another)).To(needs("set metadata.ownerReferences"), "the garbage collector looks for the name")
 	})
 	t.Run("the namespace goes", func(t *testing.T) {
 		g := NewWithT(t)

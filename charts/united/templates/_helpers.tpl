@@ -146,12 +146,16 @@ namespaceSelector: {}
 their own, and those of the kinds. Not that of HorizontalPodAutoscalers: one of a child would release. */}}
 {{- define "united.childWriters" -}}
 {{- $users := list (printf "system:serviceaccount:%s:%s" .Release.Namespace (include "united.serviceAccountName" .)) "system:kube-controller-manager" -}}
-{{- range list "deployment-controller" "generic-garbage-collector" "namespace-controller" "replicaset-controller" "statefulset-controller" -}}
+{{- range list "deployment-controller" "generic-garbage-collector" "job-controller" "namespace-controller" "replicaset-controller" "statefulset-controller" "ttl-after-finished-controller" -}}
 {{- $users = append $users (printf "system:serviceaccount:kube-system:%s" .) -}}
 {{- end -}}
 - name: not-by-a-controller
   expression: >-
     !(request.userInfo.username in {{ toJson (concat $users .Values.authorization.writers) }})
+# kubectl united plan asks what would become of the children, as the manager would write them, and changes nothing.
+- name: not-planned
+  expression: >-
+    !(has(request.dryRun) && request.dryRun && has(request.options) && has(request.options.fieldManager) && request.options.fieldManager == 'united')
 {{- end -}}
 
 {{/* A generated file without its first line, which says that it is generated. */}}
