@@ -188,6 +188,9 @@ func (in *Input) finishedOn(name string) bool {
 	for i := range in.Parent.Status.Subsets {
 		was := &in.Parent.Status.Subsets[i]
 		if was.DesiredReplicas == 0 {
+			if was.CurrentRevision != name {
+				return false // whether it protects that still, the status does not say (KeepsAnother)
+			}
 			continue
 		}
 		observed := in.Observed(was.Name)

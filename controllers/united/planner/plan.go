@@ -284,3 +284,10 @@ func keptPlacement(in *Input, s *SubsetPlan) *adapters.Placement {
 	}
 	return adapters.PlacementOf(in.Spec.Adapter, in.Children[s.Name].Object)
 }
+
+// KeepsAnother reports whether a subset without replicas protects another version than that of the update revision, and will when
+// it gets replicas. Trap: as soon as the update revision is the current one, partitions protect nothing from it, so scaling to the
+// subset that is released, and back, would release all others.
+func (s *SubsetPlan) KeepsAnother() bool {
+	return s.Desired == 0 && !s.Proven && s.Floor.Value.Value > 0
+}

@@ -119,6 +119,9 @@ func completeOn(in *planner.Input, p *planner.Plan, tallies []*tally) bool {
 		if observed := in.Observed(s.Name); observed != nil && len(subset.Unreleased(observed)) > 0 {
 			return false // they go back
 		}
+		if s.KeepsAnother() {
+			return false
+		}
 		total += s.Desired
 	}
 	return total > 0
