@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	. "github.com/unitedworkloads/united/test/e2e/env"
 )
 
@@ -152,7 +153,7 @@ func TestBoundRelease(t *testing.T) {
 	release(second, `{"zone-a":0,"zone-b":"50%"}`)
 	w.IsReady(v1alpha1.ReasonRolloutHeld)
 	third := w.Parent().Status.UpdateRevision
-	e.Expect(Condition(w.Parent(), v1alpha1.ConditionReady).Message).To(HaveSuffix("; partitions are for " + second + ", so " + third + " is held"))
+	e.Expect(Condition(w.Parent(), v1alpha1.ConditionReady).Message).To(HaveSuffix("; partitions are for " + known.Short(second) + ", so " + known.Short(third) + " is held"))
 	still.Holds()
 
 	release(third, `{"zone-b":"50%"}`)
