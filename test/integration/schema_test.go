@@ -97,7 +97,7 @@ status:
   lastProgressTime: "2026-01-01T00:00:00Z"
   pausedTime: "2026-01-01T00:00:00Z"
   resumedTime: "2026-01-01T00:00:00Z"
-  rollout: {retried: k, rejectedRevision: web-2, checks: [{name: mysql, state: Met, message: m, sinceTime: "2026-01-01T00:00:00Z", failingTime: "2026-01-01T00:00:00Z", run: job/x, step: 0, key: k}],
+  rollout: {retried: k, spent: k, rejectedRevision: web-2, checks: [{name: mysql, state: Met, message: m, sinceTime: "2026-01-01T00:00:00Z", failingTime: "2026-01-01T00:00:00Z", run: job/x, step: 0, key: k}],
     revision: web-2, phase: Paused, message: m, step: 0, stepKey: k, startTime: "2026-01-01T00:00:00Z", reachedTime: "2026-01-01T00:00:00Z",
     soakedSeconds: 1, lastProgressTime: "2026-01-01T00:00:00Z", forced: true, promoted: true, approvalKey: k}
   subsets: [{name: a, workload: web-a, desiredReplicas: 1, replicas: 1, readyReplicas: 1, availableReplicas: 1, updatedReplicas: 1, updatedReadyReplicas: 1,
