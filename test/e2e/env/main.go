@@ -82,7 +82,7 @@ var values = []string{
 	"--set=log.level=debug", "--set=leaderElection.renewDeadline=13s",
 	`--set-json=checks.objects=[{"apiGroup":"moco.cybozu.com","resources":["mysqlclusters"]}]`,
 	// Checks may name these too, and the manager has no permission to read them until a test gives it (MayRead).
-	`--set-json=extraArgs=["--check-objects=poddisruptionbudgets.policy,laters.later.example.com"]`,
+	`--set-json=extraArgs=["--check-objects=poddisruptionbudgets.policy,laters.later.example.com,replicasets.apps"]`,
 	"--set=checks.jobs=true", "--set=checks.analysis=true", "--set=checks.clusterAnalysisTemplates={" + NamedTemplate + "}",
 	`--set-json=checks.prometheus.servers={"closed":{"url":"http://127.0.0.1:1","namespaces":["*"]}}`,
 }

@@ -119,8 +119,9 @@ func TestMemory(t *testing.T) {
 		e.Expect(used).To(BeNumerically("<", limit))
 	}
 	theirs, others := p.NewEnv(t), p.NewEnv(t)
+	theirs.MayRead(appsv1.GroupName, "replicasets")
 	t.Cleanup(func() { // another test may get the control plane
-		for _, large := range []client.Object{&appsv1.StatefulSet{}, &appsv1.Deployment{}} {
+		for _, large := range []client.Object{&appsv1.StatefulSet{}, &appsv1.ReplicaSet{}} {
 			if err := e.DeleteAllOf(context.WithoutCancel(t.Context()), large, client.InNamespace(theirs.Namespace)); err != nil {
 				t.Error(err)
 			}
@@ -135,7 +136,7 @@ func TestMemory(t *testing.T) {
 		}
 		for i := range hoard {
 			create(large("StatefulSet", fmt.Sprintf("hoard-%d", i), list, map[string]any{"serviceName": "hoard"}))
-			create(large("Deployment", fmt.Sprintf("big-%d", i), list, map[string]any{"paused": true}))
+			create(large("ReplicaSet", fmt.Sprintf("big-%d", i), list, nil))
 		}
 		t.Log("created within", time.Since(began).Round(time.Second))
 		goesOn("v2")
@@ -143,10 +144,10 @@ func TestMemory(t *testing.T) {
 	})
 	e.Step("a check on one of them", func() {
 		checked := theirs.Create(NewDraft("checked", Replicas(2), Zones("", ""),
-			Rolling(`{checks: [{name: big, objectCondition: {apiVersion: apps/v1, kind: Deployment, name: big-7, type: Unheard}}]}`)))
+			Rolling(`{checks: [{name: big, objectCondition: {apiVersion: apps/v1, kind: ReplicaSet, name: big-7, type: Unheard}}]}`)))
 		checked.IsReady(v1alpha1.ReasonRolloutComplete)
 		checked.SetImage("v2")
-		checked.AwaitCheck("big", v1alpha1.CheckIsNotMet, "Deployment big-7 has no condition Unheard")
+		checked.AwaitCheck("big", v1alpha1.CheckIsNotMet, "ReplicaSet big-7 has no condition Unheard")
 		goesOn("v3")
 		below("with the check")
 	})
@@ -164,7 +165,7 @@ func TestMemory(t *testing.T) {
 	e.Step("it starts", func() {
 		e.RestartManager(func() {})
 		goesOn("v5")
-		theirs.Workload("checked").AwaitCheck("big", v1alpha1.CheckIsNotMet, "Deployment big-7 has no condition Unheard")
+		theirs.Workload("checked").AwaitCheck("big", v1alpha1.CheckIsNotMet, "ReplicaSet big-7 has no condition Unheard")
 		below("after a start")
 	})
 }
