@@ -12,6 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/unitedworkloads/united/cmd/kubectl-united/command"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	. "github.com/unitedworkloads/united/test/e2e/env"
 )
 
@@ -51,7 +52,7 @@ func TestPluginUndo(t *testing.T) {
 		patched := observed()
 		was := w.Parent().Spec
 
-		w.Expect(plugin(w, "undo", w.Name, "--to-revision", "1")).To(ContainSubstring("goes back to " + first))
+		w.Expect(plugin(w, "undo", w.Name, "--to-revision", "1")).To(ContainSubstring("goes back to " + known.Short(first)))
 		w.Eventually(observed).Should(Equal(first), "the same revision, and no new one")
 		w.Expect(string(w.Parent().Spec.Topology.Subsets[1].Patch.Raw)).To(MatchJSON(`{"metadata":{"annotations":{"kept":"yes"}}}`))
 		w.Expect(w.Parent().Spec.Topology.Subsets[0].Tolerations).To(BeEmpty())
@@ -67,7 +68,7 @@ func TestPluginUndo(t *testing.T) {
 		w.Eventually(func() string { return w.Parent().Status.UpdateRevision }).ShouldNot(Equal(patched))
 		w.Expect(w.Parent().Status.CurrentRevision).To(Equal(patched))
 		w.Expect(plugin(w, "diff", w.Name)).To(ContainSubstring("restartedAt"))
-		w.Expect(plugin(w, "undo", w.Name)).To(ContainSubstring("goes back to " + patched))
+		w.Expect(plugin(w, "undo", w.Name)).To(ContainSubstring("goes back to " + known.Short(patched)))
 		w.Eventually(observed).Should(Equal(patched))
 		w.JSONPatch(`[{"op":"replace","path":"/spec/paused","value":false}]`)
 		w.ComesTo("1 v1", "1 v1", "")
