@@ -203,6 +203,8 @@ func phaseOf(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, observed
 		return v1alpha1.PhaseWaiting, s.Decision.WaitReason
 	case t.counts.AvailableReplicas < s.Desired-s.Reserved:
 		return v1alpha1.PhaseUnavailable, waits
+	case t.notUpdated == 0 && opened(in, p, s):
+		return v1alpha1.PhaseUpdating, fmt.Sprintf("waiting for the controller of %s to finish; its partition is %d until then", observed.Meta.Name, s.Decision.Partition)
 	case t.notUpdated == 0 && in.Rejected != nil:
 		return v1alpha1.PhaseHeld, "on " + known.Short(in.Update.Name) + ", because " + known.Short(in.Rejected.Name) + " is rejected"
 	case t.notUpdated == 0:
@@ -213,6 +215,11 @@ func phaseOf(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, observed
 		return v1alpha1.PhaseHeld, p.Rollout.State.Message
 	}
 	return v1alpha1.PhaseHeld, s.Decision.Reason + whoChooses(in, s) + heldElsewhere(in, s, observed, onUpdate)
+}
+
+// opened reports whether the partition of a subset, which the user chooses, is lower than what is asked for, until it has gone back.
+func opened(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan) bool {
+	return p.Initialized && p.Rollout == nil && !in.Paused() && s.Decision.Partition < min(s.Floor.Partition, s.Desired)
 }
 
 // heldElsewhere says which replicas a partition holds on another revision than the update revision and the protected one, and
