@@ -4,7 +4,9 @@
 package adapters_test
 
 import (
+	"encoding/json"
 	"maps"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -18,6 +20,30 @@ func recorded() *adapters.Child {
 	return &adapters.Child{
 		Namespace: "shop", Name: "web-zone-a", Replicas: 4, Partition: 3, Revision: "web-2", ProtectedRevision: "web-1",
 		ProtectedHash: "h1", ReleasedFrom: 3, ReleasedBefore: 3, ParentGeneration: 5,
+	}
+}
+
+// The copy in the status has all of the record except the generation of its parent, and stores it without the names of the annotations.
+func TestTheCopyIsShort(t *testing.T) {
+	copied := v1alpha1.ChildRecord{UID: "u", Annotations: map[string]string{v1alpha1.AnnotationRecordChecksum: ""}}
+	for _, key := range adapters.RecordKeys() {
+		if key != v1alpha1.AnnotationParentGeneration {
+			copied.Annotations[key] = "x"
+		}
+	}
+	short := func() bool {
+		var stored []byte
+		raw, err := json.Marshal(copied)
+		if err != nil || json.Unmarshal(raw, &stored) != nil {
+			t.Fatal(err)
+		}
+		return !strings.Contains(string(stored), "united.dev/")
+	}
+	if !short() {
+		t.Error("an annotation of the record has no place in what is stored of the copy")
+	}
+	if copied.Annotations["united.dev/another"] = "x"; short() {
+		t.Error("this one is left out")
 	}
 }
 
