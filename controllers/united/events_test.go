@@ -38,7 +38,7 @@ func TestEvents(t *testing.T) {
 	}{
 		{"it comes up", func() { s.Settle() }, []string{
 			"Normal FirstReplicaReady: First replica became ready; partitions now take effect",
-			"Normal RolloutComplete: 4 of 4 replicas run v1",
+			"Normal RolloutComplete: 4 of 4 replicas run v1 (v1)",
 		}},
 		{"nothing happens", func() { s.Settle() }, nil},
 		{"the controller restarts", func() { s.Restart(); s.Settle() }, nil},
@@ -64,7 +64,7 @@ func TestEvents(t *testing.T) {
 			"Warning ApplyRefused: b: spec.replcas: no such field",
 			"Normal PartitionChanged web-b: b: partition changed from 2 to 0 (2 replicas)",
 			"Normal RolloutFinished: All replicas run v2 and are ready",
-			"Normal RolloutComplete: 4 of 4 replicas run v2",
+			"Normal RolloutComplete: 4 of 4 replicas run v2 (v2)",
 		}},
 		{"a template that fails", func() { s.deadline(60).image("broken1").settled().passes(3) }, []string{
 			"Normal RolloutStarted: Rolling out broken1; the current revision is v2",
@@ -76,13 +76,13 @@ func TestEvents(t *testing.T) {
 		{"a subset goes, and the wishes do not fit", func() { s.comeOrGo("a").wish("b", "3").settled() }, []string{
 			"Normal SubsetRemoved web-a: a: deleted the child workload, because the subset was removed from the spec",
 			"Warning ScaledInProportion: ",
-			"Normal ReplicasNotHonored: 4 of 4 replicas run v2; the subsets ask for 3 replicas, but spec.replicas is 4; replicas are split in proportion; b gets 4 (asks for 3)",
+			"Normal ReplicasNotHonored: 4 of 4 replicas run v2 (v2); the subsets ask for 3 replicas, but spec.replicas is 4; replicas are split in proportion; b gets 4 (asks for 3)",
 		}},
 		{"a spec that is not understood", func() { s.partition("b", "200%").passes(2) }, []string{
 			"Warning InvalidSpec: spec.updateStrategy.manualUpdate",
 		}},
 		{"is put right", func() { s.partition("b", "0").settled() }, []string{
-			"Normal ReplicasNotHonored: 4 of 4 replicas run v2; the subsets ask for 3 replicas, but spec.replicas is 4; replicas are split in proportion; b gets 4 (asks for 3)",
+			"Normal ReplicasNotHonored: 4 of 4 replicas run v2 (v2); the subsets ask for 3 replicas, but spec.replicas is 4; replicas are split in proportion; b gets 4 (asks for 3)",
 		}},
 	} {
 		s.later(time.Second)

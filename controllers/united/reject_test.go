@@ -207,7 +207,7 @@ func TestRejectedByCheck(t *testing.T) {
 			s.untilRejected()
 			if got := s.heard(); !strings.HasPrefix(got[0], "Warning CheckFailed: Check mysql failed: ") ||
 				!slices.ContainsFunc(got, func(e string) bool {
-					return strings.HasPrefix(e, "Warning RevisionRejected: v2 is rejected: check mysql failed: "+whyNot+"; going back to v1; set the template back, or apply another one; to roll it out")
+					return strings.HasPrefix(e, "Warning RevisionRejected: v2 (v2) is rejected: check mysql failed: "+whyNot+"; going back to v1 (v1); set the template back, or apply another one; to roll it out")
 				}) {
 				t.Errorf("%q", got)
 			}
@@ -223,7 +223,7 @@ func TestRejectedByCheck(t *testing.T) {
 				return
 			}
 			s.over()
-			if got := s.condition(v1alpha1.ConditionReady); s.rejected() != "v2 for v1" || s.runs() != "v1" || !strings.Contains(got, "4 of 4 replicas run "+known.Short(first)) {
+			if got := s.condition(v1alpha1.ConditionReady); s.rejected() != "v2 for v1" || s.runs() != "v1" || !strings.Contains(got, "4 of 4 replicas run v1 ("+known.Short(first)+")") {
 				t.Errorf("%s", s.told())
 			}
 			c.met(true)

@@ -58,7 +58,7 @@ b Unavailable: 2/0/0/2/0 of 2; partition 2 lets 0; broken1 -> broken1; waiting f
 `},
 		{"complete", func(s *scene) *scene { return s.settled() }, `
 Current: 4/4/4/4/4 of 4; current v1, update v1
-Ready True RolloutComplete: 4 of 4 replicas run v1
+Ready True RolloutComplete: 4 of 4 replicas run v1 (v1)
 Progressing False
 a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
@@ -96,7 +96,7 @@ b Updating: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; waiting for the contro
 `},
 		{"updated", func(s *scene) *scene { return s.settled().image("v2").partition("", "0").settled() }, `
 Current: 4/4/4/4/4 of 4; current v2, update v2
-Ready True RolloutComplete: 4 of 4 replicas run v2
+Ready True RolloutComplete: 4 of 4 replicas run v2 (v2)
 Progressing False
 a Complete: 2/2/2/2/2 of 2; partition 0 lets 2; v2 -> v2;
 b Complete: 2/2/2/2/2 of 2; partition 0 lets 2; v2 -> v2;
@@ -236,7 +236,7 @@ b Stalled: 2/2/2/0/0 of 2; partition 2 lets 0; web-k0tcrzwmpetnx9dxgc9v7cjgs8 ->
 `},
 		{"paused", func(s *scene) *scene { return s.settled().paused(true).settled() }, `
 Current: 4/4/4/4/4 of 4; current v1, update v1
-Ready True Paused: 4 of 4 replicas run v1; the rollout is paused
+Ready True Paused: 4 of 4 replicas run v1 (v1); the rollout is paused
 Progressing False
 a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
@@ -261,7 +261,7 @@ b Paused: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; paused; default partitio
 			return s.settled().image("v2").partition("a", "1").settled().paused(true).image("v1").settled()
 		}, `
 Current: 4/4/4/3/3 of 4; current v1, update v1
-Ready True Paused: 3 of 4 replicas run v1; the rollout is paused
+Ready True Paused: 3 of 4 replicas run v1 (v1); the rollout is paused
 Progressing False
 a Paused: 2/2/2/1/1 of 2; partition 1 lets 1; v1 -> v1; paused; going back to v1: partitions protect nothing from it
 b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
@@ -359,7 +359,7 @@ a Scaling: 2/2/2/2/2 of 4; partition 4 lets 0; v1 -> v1; scaling up: 2 of 4 repl
 `},
 		{"wishes that do not fit", func(s *scene) *scene { return s.wish("a", "3").wish("b", "3").settled() }, `
 Current: 4/4/4/4/4 of 4; current v1, update v1
-Ready True ReplicasNotHonored: 4 of 4 replicas run v1; the subsets ask for 6 replicas, but spec.replicas is 4; replicas are split in proportion; a gets 2 (asks for 3), b gets 2 (asks for 3)
+Ready True ReplicasNotHonored: 4 of 4 replicas run v1 (v1); the subsets ask for 6 replicas, but spec.replicas is 4; replicas are split in proportion; a gets 2 (asks for 3), b gets 2 (asks for 3)
 Progressing False
 ReplicasHonored False ScaledInProportion
 a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1; asks for 3 replicas, gets 2
@@ -378,7 +378,7 @@ b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 `},
 		{"coordinated, and paused from the start", func(s *scene) *scene { return s.rolling().paused(true).settled() }, `
 Current: 4/4/4/4/4 of 4; current v1, update v1
-Ready True Paused: 4 of 4 replicas run v1; the rollout is paused
+Ready True Paused: 4 of 4 replicas run v1 (v1); the rollout is paused
 Progressing False
 a Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;
 b Complete: 2/2/2/2/2 of 2; partition 2 lets 0; v1 -> v1;

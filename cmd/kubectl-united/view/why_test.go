@@ -147,8 +147,8 @@ func TestWhy(t *testing.T) {
 		want string
 	}{
 		{"nothing to do", func(s *scene) *scene { return s }, `
-web has nothing to do: 4 of 4 replicas run hash.
-nothing web RolloutComplete: 4 of 4 replicas run hash`},
+web has nothing to do: 4 of 4 replicas run v1 (hash).
+nothing web RolloutComplete: 4 of 4 replicas run v1 (hash)`},
 		{"held", func(s *scene) *scene { return s.image("v2").settled() }, `
 web stands still as you asked: a, b are held: 4 of 4 replicas (defaultPartition 100%).
 told a, b RolloutHeld: are held: 4 of 4 replicas (defaultPartition 100%)
@@ -266,8 +266,8 @@ fault web Blocked: blocked by web-a-0 (CrashLoopBackOff since then): 1 of maxUna
 			s.Clock.SetTime(s.Clock.Now().Add(11 * time.Minute))
 			return s.settled()
 		}, `
-web does not move, because something is wrong: hash is rejected: web-a-1 (not ready since then) failed.
-fault web RevisionRejected: hash is rejected: web-a-1 (not ready since then) failed; 4 of 4 replicas run hash; set the template back, or apply another one; kubectl united retry web -n shop rolls it out once more
+web does not move, because something is wrong: broken1 (hash) is rejected: web-a-1 (not ready since then) failed.
+fault web RevisionRejected: broken1 (hash) is rejected: web-a-1 (not ready since then) failed; 4 of 4 replicas run v1 (hash); set the template back, or apply another one; kubectl united retry web -n shop rolls it out once more
 $ kubectl united undo web -n shop`},
 		{"skew", func(s *scene) *scene {
 			s.rolling(func(r *v1alpha1.RollingUpdate) {

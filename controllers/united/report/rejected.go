@@ -8,7 +8,6 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
-	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
@@ -39,7 +38,8 @@ func rejectedMessage(in *planner.Input, tallies []*tally, status *v1alpha1.Unite
 	for _, t := range tallies {
 		back += t.counts.UpdatedReplicas
 	}
-	message := known.Short(name) + " is rejected"
+	instead := newName(in, in.Update, in.Rejected)
+	message := newName(in, in.Rejected, in.Update) + " is rejected"
 	if why := in.Rejected.Rejected(); why != "" {
 		message += ": " + why
 	}
@@ -50,11 +50,11 @@ func rejectedMessage(in *planner.Input, tallies []*tally, status *v1alpha1.Unite
 	case in.Parent.Spec.Paused:
 		message += "; the rollout is paused"
 	case phase.failureReason != "" && status.Rollout.Message != "":
-		message += "; the way back to " + known.Short(in.Update.Name) + ": " + status.Rollout.Message
+		message += "; the way back to " + instead + ": " + status.Rollout.Message
 	case !phase.done:
-		message += "; going back to " + known.Short(in.Update.Name)
+		message += "; going back to " + instead
 	default:
-		message += fmt.Sprintf("; %d of %d replicas run %s", back, status.Replicas, known.Short(in.Update.Name))
+		message += fmt.Sprintf("; %d of %d replicas run %s", back, status.Replicas, instead)
 	}
 	message += fmt.Sprintf("; set the template back, or apply another one; to roll it out once more, run: kubectl annotate --overwrite united -n %s %s %s=%s/$(date +%%s)",
 		in.Parent.Namespace, in.Parent.Name, v1alpha1.AnnotationRetry, name)

@@ -206,7 +206,7 @@ func phaseOf(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, observed
 	case t.notUpdated == 0 && opened(in, p, s):
 		return v1alpha1.PhaseUpdating, fmt.Sprintf("waiting for the controller of %s to finish; its partition is %d until then", observed.Meta.Name, s.Decision.Partition)
 	case t.notUpdated == 0 && in.Rejected != nil:
-		return v1alpha1.PhaseHeld, "on " + known.Short(in.Update.Name) + ", because " + known.Short(in.Rejected.Name) + " is rejected"
+		return v1alpha1.PhaseHeld, "on " + newName(in, in.Update, in.Rejected) + ", because " + newName(in, in.Rejected, in.Update) + " is rejected"
 	case t.notUpdated == 0:
 		return v1alpha1.PhaseComplete, ""
 	case in.Paused():

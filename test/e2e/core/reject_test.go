@@ -28,7 +28,7 @@ func TestRejected(t *testing.T) {
 	rejected := ""
 	isRejected := func(image, for_ string) {
 		t.Helper()
-		w.StallsWhole(v1alpha1.ReasonRevisionRejected, known.Short(rejected)+" is rejected: ", "united.dev/retry="+rejected+"/$(date +%s)")
+		w.StallsWhole(v1alpha1.ReasonRevisionRejected, "("+known.Short(rejected)+") is rejected: ", "united.dev/retry="+rejected+"/$(date +%s)")
 		w.Eventually(func(g Gomega) {
 			s := w.Parent().Status
 			g.Expect(s.Rollout.Phase).To(Equal(v1alpha1.RolloutDone))
@@ -44,7 +44,7 @@ func TestRejected(t *testing.T) {
 		w.Eventually(func() string { return w.Parent().Status.UpdateRevision }).ShouldNot(Equal(first))
 		rejected = w.Parent().Status.UpdateRevision
 		w.AwaitEvent(corev1.EventTypeWarning, v1alpha1.ReasonReplicaFailed, "failed")
-		w.AwaitEvent(corev1.EventTypeWarning, v1alpha1.ReasonRevisionRejected, known.Short(rejected)+" is rejected: web-zone-a-1 (")
+		w.AwaitEvent(corev1.EventTypeWarning, v1alpha1.ReasonRevisionRejected, "("+known.Short(rejected)+") is rejected: web-zone-a-1 (")
 		isRejected("v1", first)
 		e.Expect(ledger.Taken()).To(BeNumerically("<=", 2), "%s", ledger)
 	})

@@ -35,9 +35,9 @@ func TestRejectionOutlivesTheManager(t *testing.T) {
 	cluster.Set(metav1.ConditionFalse, "Degraded")
 	w.AwaitCheck("mysql", v1alpha1.CheckIsNotMet)
 	w.Patch(`{"spec":{"progressDeadlineSeconds":2}}`)
-	w.StallsWhole(v1alpha1.ReasonRevisionRejected, known.Short(rejected)+" is rejected: check mysql failed: MySQLCluster shop is not Healthy (False, Degraded)")
+	w.StallsWhole(v1alpha1.ReasonRevisionRejected, "("+known.Short(rejected)+") is rejected: check mysql failed: MySQLCluster shop is not Healthy (False, Degraded)")
 	back := func() {
-		w.StallsWhole(v1alpha1.ReasonRevisionRejected, known.Short(rejected)+" is rejected: check mysql failed")
+		w.StallsWhole(v1alpha1.ReasonRevisionRejected, "("+known.Short(rejected)+") is rejected: check mysql failed")
 		w.Runs(Images{"zone-a": "v1 v1", "zone-b": "v1 v1"})
 		w.Eventually(func() string { return w.Parent().Status.Rollout.RejectedRevision }).Should(Equal(rejected))
 		e.Expect(w.Parent().Status.CurrentRevision).To(Equal(first))

@@ -28,7 +28,7 @@ func TestRejected(t *testing.T) {
 		rejected := w.Parent().Status.UpdateRevision
 		isRejected := func() {
 			t.Helper()
-			w.StallsWhole(v1alpha1.ReasonRevisionRejected, known.Short(rejected)+" is rejected: ")
+			w.StallsWhole(v1alpha1.ReasonRevisionRejected, "("+known.Short(rejected)+") is rejected: ")
 			w.Eventually(func() map[string]string { return w.Mix() }).Should(Equal(map[string]string{"zone-a": "2 v1", "zone-b": "2 v1"}))
 			w.Eventually(func() v1alpha1.RolloutPhase { return w.Parent().Status.Rollout.Phase }).Should(Equal(v1alpha1.RolloutDone))
 		}
