@@ -168,8 +168,12 @@ func TestUndo(t *testing.T) {
 		{"unknown", bound, []string{"--to-revision", "9"}, "there is 1, 2", true},
 		{"not observed", unseen, nil, "no manager has seen the last change", true},
 		{"refused at rest", refused(immutable, false, 0), nil, "what stalls web is not in its pods, which are what undo sets back: correct what the API server refuses: zone-a: " + immutable, true},
-		{"refused at rest, by name", refused(immutable, false, 0), []string{"--to-revision", "1"}, "Note: what stalls it besides its pods stays: ", false},
+		{"refused at rest, by name", refused(immutable, false, 0), []string{"--to-revision", "1"}, "Note: only the pods go back; to end the stall, also correct what the API server refuses: zone-a: " + immutable, false},
 		{"refused in a rollout", refused(immutable, true, 0), nil, "what stalls web is not in its pods", true},
+		{"refused in one subset of a rollout", func(p *v1alpha1.UnitedDeployment) {
+			refused(immutable, true, 0)(p)
+			p.Status.Subsets = append(p.Status.Subsets, v1alpha1.SubsetStatus{Name: "zone-b", Phase: v1alpha1.PhaseHeld})
+		}, nil, "Note: only the pods go back; to end the stall, also correct what the API server refuses: zone-a: " + immutable, false},
 		{"refused in a part of a rollout", refused(immutable, true, 1), nil, "goes back to", false},
 		{"refused pods", refused(ofPods, true, 0), nil, "goes back to", false},
 		{"another revision in view", bound, []string{"--revision", "web-x"}, "no longer web-x", true},

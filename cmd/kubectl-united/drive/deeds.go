@@ -238,7 +238,7 @@ func GoBack(parent *v1alpha1.UnitedDeployment, in *planner.Input, revisions []*r
 		return nil, err
 	}
 	if stall.Lasts() {
-		notes = append(notes, "what stalls it besides its pods stays: "+stall.String())
+		notes = append(notes, "only the pods go back; to end the stall, also "+stall.String())
 	}
 	return Pods(parent, after, notes, fmt.Sprintf("goes back to %s (revision %d)", known.Short(target.Name), target.Number))
 }

@@ -70,12 +70,29 @@ func (s Style) Print(w io.Writer, st *Status, pods bool) {
 		_, _ = fmt.Fprintln(w, s.paint(dim, "\nNot seen: "+st.Unseen))
 	}
 	gap := "\n"
-	for _, c := range []struct{ what, verb string }{{"Next", st.Next()}, {"Back", st.Back()}} {
-		if c.verb != "" { // not wrapped, so that it can be copied
-			_, _ = fmt.Fprintf(w, "%s%s  %s\n", gap, s.paint(dim, c.what), s.Command(c.verb))
-			gap = ""
-		}
+	for _, line := range s.next(st) { // not wrapped, so that it can be copied
+		_, _ = fmt.Fprintf(w, "%s%s  %s\n", gap, s.paint(dim, line[0]), line[1])
+		gap = ""
 	}
+}
+
+// next are the commands that one is likely to want next, and what no command does.
+func (s Style) next(st *Status) (lines [][2]string) {
+	if verb := st.Next(); verb != "" {
+		wait := ""
+		if st.Left != "" && st.moves() {
+			wait = "wait, " + st.Left + " left: "
+		}
+		lines = append(lines, [2]string{"Next", wait + s.Command(verb)})
+	}
+	back := st.Back()
+	if back != "" {
+		lines = append(lines, [2]string{"Back", s.Command(back)})
+	}
+	if st.Setback != "" {
+		lines = append(lines, [2]string{cond(back == "", "Back", "Also"), oneLine(st.Setback)})
+	}
+	return lines
 }
 
 // Command is a command of the plugin for the objects in view: the verb, and what comes after it.

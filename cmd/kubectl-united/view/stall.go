@@ -4,6 +4,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,11 +17,11 @@ import (
 
 // Stall is what the API server refuses, as far as it is not in the pods: going back does not end it. The zero value is none.
 type Stall struct {
-	// said is what it says of the first subset.
-	said string
-	// immutable: all that it refuses are changes of fields that cannot be changed. They are never in the pods.
-	immutable bool
-	setbacks  []foresee.Setback
+	// said is what it says of the first subset, and fixed of the first one in which it refuses to change a field that cannot be changed,
+	// which is never in the pods; "" if it does in none. everywhere: it does in all.
+	said, fixed string
+	everywhere  bool
+	setbacks    []foresee.Setback
 }
 
 // StallOf returns what stalls a parent. in is its world; nil if it could not be read.
@@ -29,18 +30,18 @@ func StallOf(parent *v1alpha1.UnitedDeployment, in *planner.Input) Stall {
 	if !conditionTrue(c) || c.Reason != v1alpha1.ReasonApplyRefused {
 		return Stall{}
 	}
-	stall := Stall{said: c.Message, immutable: true}
-	first := true
+	stall := Stall{everywhere: true}
 	for i := range parent.Status.Subsets {
 		s := &parent.Status.Subsets[i]
-		if s.Phase != v1alpha1.PhaseStalled {
+		said, refused := s.Name+": "+s.Message, s.Phase == v1alpha1.PhaseStalled
+		if refused {
+			stall.said = cmp.Or(stall.said, said)
+		}
+		if !refused || !undone.SaysImmutable(s.Message) {
+			stall.everywhere = false
 			continue
 		}
-		if first {
-			stall.said, first = s.Name+": "+s.Message, false
-		}
-		stall.immutable = stall.immutable && undone.SaysImmutable(s.Message)
-		if in == nil {
+		if stall.fixed = cmp.Or(stall.fixed, said); in == nil {
 			continue
 		}
 		for _, field := range foresee.Setbacks(in, s.Name, s.Message) {
@@ -49,25 +50,27 @@ func StallOf(parent *v1alpha1.UnitedDeployment, in *planner.Input) Stall {
 			}
 		}
 	}
-	stall.immutable = stall.immutable && !first
+	stall.said = cmp.Or(stall.said, c.Message)
 	return stall
 }
 
 // KeepsFrom reports whether going back would change nothing of what stalls, and no replica: at rest the pods are those that all
-// replicas run, and in a rollout none has left them yet.
+// replicas run, and in a rollout no child has accepted others, and no replica has left them.
 func (s Stall) KeepsFrom(parent *v1alpha1.UnitedDeployment) bool {
 	status := &parent.Status
-	return s.said != "" && (status.UpdateRevision == status.CurrentRevision || s.immutable && status.UpdatedReplicas == 0)
+	return s.said != "" && (status.UpdateRevision == status.CurrentRevision || s.Lasts() && s.everywhere && status.UpdatedReplicas == 0)
 }
 
 // Lasts reports whether going back leaves a part of it.
-func (s Stall) Lasts() bool { return s.immutable }
+func (s Stall) Lasts() bool { return s.fixed != "" }
 
 // String says which fields to set back to what, or otherwise what is refused.
 func (s Stall) String() string {
-	if len(s.setbacks) == 0 || !s.immutable {
-		return "correct what the API server refuses: " + s.said
-	}
+	return cmp.Or(s.Setback(), "correct what the API server refuses: "+cmp.Or(s.fixed, s.said))
+}
+
+// Setback says which fields to set back to what; "" if that is not known.
+func (s Stall) Setback() string {
 	var texts []string
 	for _, field := range s.setbacks {
 		if field.Value == "(none)" {

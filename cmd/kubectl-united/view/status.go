@@ -58,6 +58,10 @@ type Status struct {
 	Subsets []Subset `json:"subsets"`
 	// Unseen says why replicas are not shown one by one; "" if they are.
 	Unseen string `json:"unseen,omitempty"`
+	// Setback says which fields to set back to what, because going back does not end what stalls; "" if that is not known, or does.
+	Setback string `json:"setback,omitempty"`
+	// Left is how long the current step pauses; "" if it does not.
+	Left string `json:"left,omitempty"`
 	// stuck: what stalls is not in the pods, so there is no way back.
 	stuck bool
 }
@@ -172,19 +176,24 @@ const (
 
 // StatusOf returns the status of a parent. in is its world; nil if it could not be read, and then unseen says why.
 func StatusOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, unseen string) *Status {
-	was := &parent.Status
+	was, stall := &parent.Status, StallOf(parent, in)
 	s := &Status{
 		Namespace: parent.Namespace, Name: parent.Name, Kind: kindOf(parent), Created: parent.CreationTimestamp.UTC().Format(time.RFC3339),
 		Generation: parent.Generation, Observed: was.ObservedGeneration == parent.Generation, Unseen: unseen,
 		Strategy: string(cmp.Or(parent.Spec.UpdateStrategy.Type, v1alpha1.ManualUpdateStrategy)), Paused: parent.Spec.Paused,
 		Current: revisionOf(in, was.CurrentRevision), Update: revisionOf(in, was.UpdateRevision),
 		Desired: spec.Replicas(parent), Ready: was.ReadyReplicas, Updated: was.UpdatedReplicas, Available: was.AvailableReplicas,
-		Rollout: rolloutOf(parent), Steps: StepsOf(parent), stuck: StallOf(parent, nil).KeepsFrom(parent),
+		Rollout: rolloutOf(parent), Steps: StepsOf(parent), stuck: stall.KeepsFrom(parent), Setback: stall.Setback(),
 	}
 	if m := parent.Spec.UpdateStrategy.ManualUpdate; m != nil {
 		s.BoundTo = m.Revision
 	}
 	s.State, s.Reason, s.Message = Headline(parent)
+	for i := range s.Steps {
+		if ends := s.Steps[i].Ends; in != nil && ends.After(in.Now) {
+			s.Left = (ends.Sub(in.Now) + time.Second - 1).Truncate(time.Second).String()
+		}
+	}
 	for i := range was.Subsets {
 		s.Subsets = append(s.Subsets, subsetOf(parent, in, &was.Subsets[i]))
 	}

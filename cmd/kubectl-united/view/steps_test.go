@@ -13,8 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/unitedworkloads/united/adapters/statefulset"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
+	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/spec"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 func TestStepsOf(t *testing.T) {
@@ -34,7 +38,14 @@ func TestStepsOf(t *testing.T) {
 		{Subsets: []string{"a", "b"}, Partition: "0", Pause: "10m", Now: true, Ends: reached.Add(6 * time.Minute)},
 		{Subsets: []string{"*"}, Partition: "0"},
 	}))
+	left := func(seconds int) string {
+		in := &planner.Input{World: world.World{Parent: parent, Spec: &spec.Spec{Adapter: statefulset.New()}, Now: reached.Add(6*time.Minute - time.Duration(seconds)*time.Second)}}
+		return view.StatusOf(parent, in, "").Left
+	}
+	g.Expect([]string{left(300), left(8), left(0), left(-3)}).To(Equal([]string{"5m0s", "8s", "", ""}))
+	g.Expect(view.StatusOf(parent, nil, "").Left).To(BeEmpty(), "no time is known")
 	parent.Status.CurrentRevision = "web-2"
+	g.Expect(left(8)).To(BeEmpty())
 	g.Expect(view.StepsOf(parent)[1].Now).To(BeFalse(), "at rest no step runs")
 }
 
@@ -64,6 +75,7 @@ func TestStatusOfSteps(t *testing.T) {
 	} {
 		g.Expect(text).To(ContainSubstring(want))
 	}
+	g.Expect(printed(&view.Status{Name: "web", Observed: true, State: view.Waiting, Reason: v1alpha1.ReasonStepPaused, Left: "8s"})).To(HaveSuffix("\nNext  wait, 8s left: kubectl united status web --watch\n"))
 	g.Expect(text).To(And(MatchRegexp(`a +0/3 .* 3 *\n`), MatchRegexp(`b +0/3 .* 2 \(floor 60%\) *\n`)), "the floor is not what protects now")
 
 	st.Subsets[0].Bar.Broken = 1

@@ -124,7 +124,7 @@ func TestPluginCanary(t *testing.T) {
 			before := w.Parent().Generation
 			e.Refuses("what stalls web is not in its pods, which are what undo sets back: "+says, "undo", "web")
 			e.Expect(w.Parent().Generation).To(Equal(before))
-			e.Expect(e.Does("status", "web")).NotTo(ContainSubstring("kubectl united undo"))
+			e.Expect(e.Does("status", "web")).To(And(HaveSuffix("\nBack  "+says+"\n"), Not(ContainSubstring("kubectl united undo"))))
 		}
 		policy := TemplatePath + "/spec/podManagementPolicy"
 		refused(`{"op":"replace","path":%q,"value":"OrderedReady"}`, policy)
@@ -132,8 +132,22 @@ func TestPluginCanary(t *testing.T) {
 		refused(`{"op":"replace","path":%q,"value":%q}`, ImagePath, Image("v4"))
 		forced := e.Plugin("undo", "web", "--to-revision", third)
 		e.Expect(forced.Code).To(BeZero(), forced.Err)
-		e.Expect(forced.Err).To(ContainSubstring("what stalls it besides its pods stays: " + says))
+		e.Expect(forced.Err).To(ContainSubstring("only the pods go back; to end the stall, also " + says))
 		w.JSONPatch(`[{"op":"add","path":%q,"value":"Parallel"}]`, policy)
+		w.Settle()
+		w.Runs(Images{"zone-a": "v3 v3", "zone-b": "v3 v3", "zone-c": "v3 v3"})
+	})
+	e.Step("where only one subset is refused, undo takes back what the others accepted, and says which field stays", func() {
+		const says = "set spec.topology.subsets[zone-b].patch.spec.podManagementPolicy back to Parallel"
+		w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/1/patch","value":{"spec":{"podManagementPolicy":"OrderedReady"}}},{"op":"replace","path":%q,"value":%q}]`, ImagePath, Image("v4"))
+		w.StallsWhole(v1alpha1.ReasonApplyRefused, "zone-b: ")
+		e.Expect(e.Does("status", "web")).To(HaveSuffix("\nBack  kubectl united undo web --kubeconfig " + e.Cluster.Kubeconfig() + " -n " + e.Namespace + "\nAlso  " + says + "\n"))
+		undone := e.Plugin("undo", "web")
+		e.Expect(undone.Code).To(BeZero(), undone.Err)
+		e.Expect(undone.Err).To(ContainSubstring("only the pods go back; to end the stall, also " + says))
+		w.StallsWhole(v1alpha1.ReasonApplyRefused, "zone-b: ")
+		e.Expect(e.Does("status", "web")).To(HaveSuffix("\nBack  " + says + "\n"))
+		w.JSONPatch(`[{"op":"remove","path":"/spec/topology/subsets/1/patch/spec/podManagementPolicy"}]`)
 		w.Settle()
 		w.Runs(Images{"zone-a": "v3 v3", "zone-b": "v3 v3", "zone-c": "v3 v3"})
 	})
