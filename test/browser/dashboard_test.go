@@ -111,6 +111,8 @@ func TestSteps(t *testing.T) {
 	w.SetImage("v2")
 	p.shows(".steps [aria-current=step]", ContainSubstring("AwaitingApproval"))
 	p.shows("#why", ContainSubstring("AwaitingApproval"))
+	p.shows("#do-approve-does", Equal("Approve: step 2 of 2 releases zone-a, zone-b to partition 0%, then pauses 10m."))
+	p.accessible()
 	p.photo("waiting")
 	p.click("#do-approve")
 	p.shows("#said", And(ContainSubstring("is approved"), ContainSubstring("$ kubectl patch united web")))

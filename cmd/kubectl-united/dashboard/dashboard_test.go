@@ -65,6 +65,11 @@ func TestObject(t *testing.T) {
 	g.Expect(p.Actions).To(BeEmpty())
 	p.Forbidden, p.Actions = "you have no right", []action{{Verb: "pause", Label: "Pause", Reason: "you have no right"}}
 	g.Expect(made("object", p)).To(And(ContainSubstring(`aria-disabled="true"`), ContainSubstring("The buttons are disabled: you have no right.")))
+	p.Actions = []action{{Verb: "approve", Label: "Approve", Does: "step 2 of 2 releases b"}, {Verb: "promote", Label: "Promote", Does: "all", Reason: "no"}}
+	p.Setback = "set spec.template.x back to web"
+	g.Expect(made("object", p)).To(And(
+		ContainSubstring(`<p class="note" id="do-approve-does">Approve: step 2 of 2 releases b.</p>`), ContainSubstring(`aria-describedby="do-approve-does"`),
+		Not(ContainSubstring("do-promote-does")), ContainSubstring(`<p class="note" id="setback">Undo does not end this: set spec.template.x back to web.</p>`)))
 }
 
 func TestManyReplicasAreGrouped(t *testing.T) {
