@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/controllers/united/known"
 )
 
 // Stuck returns the replicas to delete under Manual, and when the passage of time alone changes that list; zero if it
@@ -15,28 +16,27 @@ import (
 //
 // It returns broken replicas that are released and not on the update revision, because a StatefulSet with OrderedReady
 // waits for such a replica forever. It also returns broken ones that are protected, but have a revision that is not
-// wanted: they come back on the protected one. proven means that the protected revision is also the update revision.
-// For an ordered child it returns at most one, the lowest, and only if all below it are ready, because a replica that
+// wanted: they come back on the protected one. For an ordered child it returns at most one, the lowest, and only if all below it are ready, because a replica that
 // is deleted above an unready one is not created again.
 //
 // Replicas that are only unready are left alone. One available replica is returned if the user has released it and the
 // StatefulSet would not replace it (see barred).
-func Stuck(o *adapters.Observed, t adapters.Terms, proven bool) (stuck []adapters.Replica, wake time.Time) {
-	asked := o.WantedHashes(proven, ProtectedHash(o))
-	if asked == nil {
+func Stuck(f *known.Facts, t adapters.Terms) (stuck []adapters.Replica, wake time.Time) {
+	o, wanted := f.Observed, f.Wanted()
+	if wanted == nil {
 		return nil, time.Time{} // it is not known on which revision a deleted replica would come back
 	}
-	for i := range o.Pods {
-		r := &o.Pods[i]
-		broken, at := t.Broken(r, asked)
-		if !at.IsZero() && (wake.IsZero() || at.Before(wake)) {
+	states := f.States(t)
+	for i := range states {
+		r := &states[i]
+		if at := r.BrokenAt; !at.IsZero() && (wake.IsZero() || at.Before(wake)) {
 			wake = at
 		}
-		if broken && o.Replaceable(r, o.Partition, asked) && (!o.Ordered || r == o.FirstUnready()) {
-			stuck = append(stuck, *r)
+		if r.Broken && o.Replaceable(r.Replica, o.Partition, wanted) && (!o.Ordered || r.Replica == o.FirstUnready()) {
+			stuck = append(stuck, *r.Replica)
 		}
 	}
-	if r := barred(o, t); r != nil && len(stuck) == 0 {
+	if r := barred(o, states); r != nil && len(stuck) == 0 {
 		stuck = append(stuck, *r)
 	}
 	return stuck, wake
@@ -46,28 +46,26 @@ func Stuck(o *adapters.Observed, t adapters.Terms, proven bool) (stuck []adapter
 // one does not replace because a protected replica is unavailable: since 1.37, every unavailable replica counts towards
 // maxUnavailable. It is nil if there is none. Ordered children behave the same in both versions: they do not update any
 // replica while one is unavailable.
-func barred(o *adapters.Observed, t adapters.Terms) *adapters.Replica {
+func barred(o *adapters.Observed, states []known.Replica) *adapters.Replica {
 	if o.Ordered || o.Traits.Paced {
 		return nil // its template decides how many replicas it updates at a time
 	}
 	var next *adapters.Replica
 	available := int32(0) // below the partition
 	above := o.Replicas
-	for i := range slices.Backward(o.Pods) {
-		r := &o.Pods[i]
-		well, _ := r.Available(o.MinReadySeconds, t.Now)
+	for _, r := range slices.Backward(states) {
 		switch {
 		case r.Position < 0 || r.Position >= o.Replicas:
 		case r.Position < o.Partition:
-			if well {
+			if r.Available {
 				available++
 			}
-		case r.Position != above-1 || !well:
+		case r.Position != above-1 || !r.Available:
 			return nil // it is being replaced, or its controller replaces it by itself
 		default:
 			above = r.Position
-			if next == nil && r.Hash != o.UpdateHash {
-				next = r
+			if next == nil && !r.OnTemplate {
+				next = r.Replica
 			}
 		}
 	}

@@ -16,7 +16,8 @@ import (
 func terms() adapters.Terms { return adapters.Terms{Now: epoch(), Deadline: deadline} }
 
 func stuckOf(o *adapters.Observed) []adapters.Replica {
-	stuck, _ := Stuck(o, terms(), false)
+	f := FactsOf(o)
+	stuck, _ := Stuck(&f, terms())
 	return stuck
 }
 
@@ -79,20 +80,20 @@ func TestStuck(t *testing.T) {
 // time of a pause.
 func TestStuckLater(t *testing.T) {
 	o := aChild().on("r2").partition(1).hashes("h1", "h2").members("0 h1", "1 h1 unready", "2 h1", "3 h1").observed()
-	at := terms()
-	if _, wake := Stuck(o, at, false); !wake.Equal(epoch().Add(deadline)) {
+	f, at := FactsOf(o), terms()
+	if _, wake := Stuck(&f, at); !wake.Equal(epoch().Add(deadline)) {
 		t.Error("it wakes at", wake)
 	}
 	at.Now = epoch().Add(deadline)
-	if stuck, _ := Stuck(o, at, false); len(stuck) != 1 {
+	if stuck, _ := Stuck(&f, at); len(stuck) != 1 {
 		t.Error("after the deadline", positions(stuck))
 	}
 	at.Resumed = epoch().Add(time.Second)
-	if stuck, wake := Stuck(o, at, false); len(stuck) > 0 || !wake.Equal(at.Resumed.Add(deadline)) {
+	if stuck, wake := Stuck(&f, at); len(stuck) > 0 || !wake.Equal(at.Resumed.Add(deadline)) {
 		t.Error("paused until a second after it ceased to be ready", positions(stuck), wake)
 	}
 	at.Paused = true
-	if stuck, wake := Stuck(o, at, false); len(stuck) > 0 || !wake.IsZero() {
+	if stuck, wake := Stuck(&f, at); len(stuck) > 0 || !wake.IsZero() {
 		t.Error("paused", positions(stuck), wake)
 	}
 }
@@ -101,7 +102,9 @@ func TestStuckLater(t *testing.T) {
 // controller remembers.
 func TestStuckProven(t *testing.T) {
 	o := aChild().on("r2").partition(0).hashes("h1", "h2").members("0 h1 new", "1 h1 unready").observed()
-	if stuck, _ := Stuck(o, terms(), true); len(stuck) != 1 || stuck[0].Position != 0 {
+	f := FactsOf(o)
+	f.Proven = true
+	if stuck, _ := Stuck(&f, terms()); len(stuck) != 1 || stuck[0].Position != 0 {
 		t.Error(positions(stuck))
 	}
 }

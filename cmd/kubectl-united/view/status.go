@@ -13,13 +13,13 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/adapters/all"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
@@ -189,13 +189,17 @@ func StatusOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, unseen strin
 		s.BoundTo = m.Revision
 	}
 	s.State, s.Reason, s.Message = Headline(parent)
+	facts := map[string]known.Facts{}
+	if in != nil {
+		facts = planner.Asked(in)
+	}
 	for i := range s.Steps {
 		if ends := s.Steps[i].Ends; in != nil && ends.After(in.Now) {
 			s.Left = (ends.Sub(in.Now) + time.Second - 1).Truncate(time.Second).String()
 		}
 	}
 	for i := range was.Subsets {
-		s.Subsets = append(s.Subsets, subsetOf(parent, in, &was.Subsets[i]))
+		s.Subsets = append(s.Subsets, subsetOf(parent, in, facts, &was.Subsets[i]))
 	}
 	return s
 }
@@ -269,17 +273,14 @@ func Images(adapter adapters.Adapter, r *revision.Revision) (images []string) {
 	return images
 }
 
-func subsetOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, was *v1alpha1.SubsetStatus) Subset {
+func subsetOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, facts map[string]known.Facts, was *v1alpha1.SubsetStatus) Subset {
 	s := Subset{
 		Name: was.Name, Workload: was.Workload, Phase: string(was.Phase), Message: was.Message,
 		Desired: was.DesiredReplicas, Ready: was.ReadyReplicas, Available: was.AvailableReplicas, Updated: was.UpdatedReplicas,
 		Partition: Asked(parent, was.Name), Protected: min(was.Partition, was.DesiredReplicas),
 	}
-	observed := (*adapters.Observed)(nil)
-	if in != nil {
-		observed = in.Observed(was.Name)
-	}
-	if observed == nil {
+	of := facts[was.Name]
+	if of.Observed == nil {
 		s.Bar = Bar{
 			Updated: was.UpdatedReadyReplicas, Protected: min(s.Protected, max(0, was.Replicas-was.UpdatedReplicas)),
 			Missing: max(0, was.DesiredReplicas-was.Replicas),
@@ -290,7 +291,7 @@ func subsetOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, was *v1alpha
 		s.Bar.Updating = max(0, was.Replicas-s.Bar.Updated-s.Bar.Protected)
 		return s
 	}
-	s.Replicas = replicasOf(parent, in, observed, &s)
+	s.Replicas = replicasOf(parent, in, &of, &s)
 	running := map[string]int32{}
 	for i := range s.Replicas {
 		*s.Bar.count(s.Replicas[i].State)++
@@ -324,53 +325,30 @@ func rank(parent *v1alpha1.UnitedDeployment, name string) int {
 
 // Asked returns the partition that is in effect in a subset, as it was written.
 func Asked(parent *v1alpha1.UnitedDeployment, name string) string {
-	text := func(p *intstr.IntOrString, absent string) string {
-		if p == nil {
-			return absent
-		}
-		return p.String()
-	}
-	strategy := &parent.Spec.UpdateStrategy
-	if strategy.Type == v1alpha1.RollingUpdateStrategy {
-		if strategy.RollingUpdate == nil {
-			return "0%"
-		}
-		return text(strategy.RollingUpdate.Partition, "0%")
-	}
-	m := strategy.ManualUpdate
-	if m == nil {
+	written := coordination.Applies(&parent.Spec.UpdateStrategy, name, parent.Status.UpdateRevision)
+	if written.Bound != "" {
 		return "100%"
 	}
-	if coordination.Bound(m, parent.Status.UpdateRevision) != "" {
-		return "100%" // it names another revision
-	}
-	if p, found := m.Partitions[name]; found {
-		return p.String()
-	}
-	return text(m.DefaultPartition, "100%")
+	return written.Value.String()
 }
 
 // replicasOf returns the replicas of a child, by position, and those that are missing.
-func replicasOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, o *adapters.Observed, s *Subset) []Replica {
+func replicasOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, facts *known.Facts, s *Subset) []Replica {
 	var all []Replica
 	there := map[int32]bool{}
 	claims, images := claimsOf(in, s.Name), imagesOf(in, s.Name)
-	for i := range o.Pods {
-		r := &o.Pods[i]
+	for _, r := range facts.States(in.Terms()) {
 		there[r.Position] = true
-		runs := runs(o, r)
+		runs := runs(facts.Observed, r.Replica)
 		replica := Replica{Name: r.Name, Position: r.Position, Revision: runs, Node: r.Node, Claims: claims[r.Name]}
-		broken, _ := in.Terms().Broken(r, nil)
-		available := r.Ready && !r.Terminating && !r.ReadySince.Add(time.Duration(o.MinReadySeconds)*time.Second).After(in.Now)
-		updated := runs != "" && runs == parent.Status.UpdateRevision
 		switch {
-		case broken:
+		case r.Broken:
 			replica.State = Broken
-		case updated && available:
+		case r.Updated && r.Available:
 			replica.State = Updated
-		case available && runs != "" && runs == backOn(parent):
+		case r.Available && runs != "" && runs == backOn(parent):
 			replica.State = Protected
-		case r.Position >= 0 && r.Position < s.Protected && !available:
+		case r.Position >= 0 && r.Position < s.Protected && !r.Available:
 			replica.State = Down
 		case r.Position >= 0 && r.Position < s.Protected:
 			replica.State = Protected
@@ -380,7 +358,7 @@ func replicasOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, o *adapter
 		if runs == "" {
 			replica.Images = images[r.Name]
 		}
-		if !available {
+		if !r.Available {
 			replica.Why = strings.TrimSuffix(strings.TrimPrefix(r.Describe(), r.Name+" ("), ")")
 		}
 		all = append(all, replica)

@@ -17,6 +17,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/view"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
@@ -39,7 +40,7 @@ func TestStepsOf(t *testing.T) {
 		{Subsets: []string{"*"}, Partition: "0"},
 	}))
 	left := func(seconds int) string {
-		in := &planner.Input{World: world.World{Parent: parent, Spec: &spec.Spec{Adapter: statefulset.New()}, Now: reached.Add(6*time.Minute - time.Duration(seconds)*time.Second)}}
+		in := &planner.Input{Update: &revision.Revision{Name: "web-2"}, World: world.World{Parent: parent, Spec: &spec.Spec{Adapter: statefulset.New()}, Now: reached.Add(6*time.Minute - time.Duration(seconds)*time.Second)}}
 		return view.StatusOf(parent, in, "").Left
 	}
 	g.Expect([]string{left(300), left(8), left(0), left(-3)}).To(Equal([]string{"5m0s", "8s", "", ""}))

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/intstr"
-
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/planner"
@@ -301,14 +299,14 @@ func (q *inquiry) protects(names []string) string {
 
 // written names the partition of a subset as it is written.
 func (q *inquiry) written(name string) string {
-	value, strategy := Asked(q.parent, name), &q.parent.Spec.UpdateStrategy
-	switch m := strategy.ManualUpdate; {
+	written, value := coordination.Applies(&q.parent.Spec.UpdateStrategy, name, q.parent.Status.UpdateRevision), Asked(q.parent, name)
+	switch {
 	case q.coordinates():
 		return "rollingUpdate.partition " + value
-	case m != nil && m.Partitions[name] != (intstr.IntOrString{}):
+	case written.Named:
 		return "partition " + value
-	case m != nil && m.DefaultPartition != nil:
-		return "defaultPartition " + value
+	case written.Field != "":
+		return written.Field + " " + value
 	}
 	return "no partition, which means " + value
 }

@@ -93,7 +93,7 @@ func (c *coordinator) replaceable(v *subsetState, m *replicaState) bool {
 	case m.available || m.Terminating || m.Position >= v.Desired:
 		return false
 	case m.broken && (m.Position < v.nextPartition || m.Position >= v.partition) && // otherwise it is released first
-		o.Replaceable(m.Replica, v.partition, v.wantedHashes()):
+		o.Replaceable(m.Replica.Replica, v.partition, v.Wanted()):
 		return true
 	case m.Hash == o.UpdateHash:
 		return false
@@ -117,13 +117,13 @@ func (c *coordinator) deleteParallel(v *subsetState) {
 	for _, m := range slices.Backward(v.replicaStates) {
 		switch {
 		case c.replaceable(v, &m):
-			v.deletions = append(v.deletions, *m.Replica)
+			v.deletions = append(v.deletions, *m.Replica.Replica)
 		case m.Position < v.partition || m.Position >= v.Desired || m.updated || !m.available:
 		case v.Observed.Traits.Paced:
 		case taken != nil && m.Position == taken.Position && !barred:
 		case c.rules.forced || !c.tooManyUnavailable(v):
 			// It counts as unavailable because it is released. Force considers only what is on its way.
-			v.deletions = append(v.deletions, *m.Replica)
+			v.deletions = append(v.deletions, *m.Replica.Replica)
 		default:
 			v.barred = barred
 		}
@@ -138,6 +138,6 @@ func (c *coordinator) deleteOrdered(v *subsetState) {
 		return
 	}
 	if m := v.at(waitedFor.Position); m != nil && c.replaceable(v, m) {
-		v.deletions = append(v.deletions, *m.Replica)
+		v.deletions = append(v.deletions, *m.Replica.Replica)
 	}
 }

@@ -67,7 +67,7 @@ func (c *coordinator) countUnavailable() {
 			surplus := v.Removed || m.Position >= v.Desired
 			// It is not known which of a whole child are removed, and one beyond its replicas may be the only one that is updated.
 			if m.failed && (!surplus || v.Whole) {
-				c.failed = append(c.failed, *m.Replica)
+				c.failed = append(c.failed, *m.Replica.Replica)
 			}
 			if m.Position >= v.currentReplicas {
 				continue // it replaces another one, which is counted

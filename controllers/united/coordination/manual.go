@@ -42,37 +42,20 @@ func resolve(amount percent.Amount, replicas int32) int32 {
 // callers that ignore the error release nothing.
 func Manual(m *v1alpha1.ManualUpdate, subset string, replicas int32, update string) (DesiredPartition, error) {
 	replicas = max(replicas, 0)
-	if m == nil {
-		m = &v1alpha1.ManualUpdate{}
+	written, word := manualApplies(m, subset, update), "partition"
+	if !written.Named {
+		word = "default partition"
 	}
-	value, named := m.Partitions[subset]
-	field, word := fmt.Sprintf("partitions[%s]", subset), "partition"
-	if !named {
-		value = defaultPartition(m)
-		field, word = "defaultPartition", "default partition"
-	}
-	amount, err := percent.Parse(value)
+	amount, err := percent.Parse(written.Value)
 	if err != nil {
 		return DesiredPartition{Partition: replicas, Held: true, Reason: "malformed " + word + " holds all replicas", Value: everything},
-			fmt.Errorf("spec.updateStrategy.manualUpdate.%s: %w", field, err)
+			fmt.Errorf("spec.updateStrategy.manualUpdate.%s: %w", written.Field, err)
 	}
-	if bound := Bound(m, update); bound != "" {
-		return DesiredPartition{Partition: replicas, Held: true, Reason: bound, Value: everything}, nil
+	if written.Bound != "" {
+		return DesiredPartition{Partition: replicas, Held: true, Reason: written.Bound, Value: everything}, nil
 	}
 	partition := resolve(amount, replicas)
 	return DesiredPartition{Partition: partition, Held: amount == everything, Reason: word + " " + effect(amount, partition, replicas), Value: amount}, nil
-}
-
-// Bound says that partitions are for another revision than the update revision, and hold everything from that; "" if they
-// are not.
-func Bound(m *v1alpha1.ManualUpdate, update string) string {
-	if m == nil || m.Revision == "" || update == "" || m.Revision == update {
-		return ""
-	}
-	if known.IsShort(m.Revision, update) {
-		return fmt.Sprintf("partitions are for %s, which is only the beginning of a name, so all is held: set manualUpdate.revision to %s", m.Revision, update)
-	}
-	return fmt.Sprintf("partitions are for %s, so %s is held", known.Short(m.Revision), known.Short(update))
 }
 
 // Scaled returns the partition with what scaling protects: scaling releases nothing. was is what was last asked for; nil if
@@ -113,13 +96,6 @@ func (l DesiredPartition) ValueText() string {
 func roseFrom(before string, now percent.Amount) bool {
 	was, err := percent.Parse(intstr.FromString(before))
 	return err == nil && was.IsPercent && was.Value < now.Value
-}
-
-func defaultPartition(m *v1alpha1.ManualUpdate) intstr.IntOrString {
-	if m.DefaultPartition == nil {
-		return intstr.FromString("100%")
-	}
-	return *m.DefaultPartition
 }
 
 // effect returns a text such as `"80%" of 10 replicas protects 8`. "100%" is a hold: everything is protected now

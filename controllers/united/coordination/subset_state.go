@@ -5,9 +5,9 @@ package coordination
 
 import (
 	"slices"
-	"time"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/controllers/united/known"
 )
 
 // subsetState is the state of one subset in one pass.
@@ -64,8 +64,9 @@ type subsetState struct {
 
 // replicaState is the state of one existing replica, among those that the child is asked for.
 type replicaState struct {
-	*adapters.Replica
-	// updated: it runs the update revision.
+	known.Replica // in its words, a reserved replica without a node is not available
+	// updated: the child has the update revision, and the replica runs that. One that merely makes the same pods
+	// (known.Replica.Updated) may yet be replaced when the child gets it.
 	updated bool
 	// available is its current availability; a reserved replica is always available, because nobody waits for it.
 	// usable excludes replicas that are released and not updated.
@@ -107,29 +108,25 @@ func (c *coordinator) newSubsetState(s *Subset) *subsetState {
 
 // newReplicaState returns the state of a replica. reserved: if it has no node, it does not count.
 func (c *coordinator) newReplicaState(v *subsetState, r *adapters.Replica, reserved bool) replicaState {
-	m := replicaState{Replica: r}
+	m := replicaState{Replica: v.State(r, c.terms())}
 	o := v.Observed
+	m.updated = v.staged && m.OnTemplate && v.revision == c.Update
+	hasNoNode := v.hasNoNode(r)
+	m.available = m.Available || hasNoNode && reserved
 	// While the child's controller has not observed its spec, the hashes are those of an older one, and released
 	// replicas may move at any moment; so may replicas that somebody else has released.
-	settled := o.SpecObserved && o.UpdateHash != "" && r.Hash == o.UpdateHash
-	m.updated = v.staged && settled && v.revision == c.Update
-	m.available, _ = r.Available(o.MinReadySeconds, c.Now)
-	hasNoNode := v.hasNoNode(r)
-	m.available = m.available || hasNoNode && reserved
-	m.usable = m.available && (settled || r.Position < min(v.partition, o.Partition))
+	m.usable = m.available && (m.OnTemplate || r.Position < min(v.partition, o.Partition))
 	if v.Whole {
 		m.usable = m.available // the ledger counts as a whole what the child may take
 	}
-	if v.Recorded != nil && !v.Whole && m.usable && !settled && r.Position >= *v.Recorded {
+	if v.Recorded != nil && !v.Whole && m.usable && !m.OnTemplate && r.Position >= *v.Recorded {
 		m.usable, m.raised = false, true
 	}
 	if hasNoNode {
 		return m
 	}
-	var at time.Time
-	if m.broken, at = c.terms().Broken(r, v.wantedHashes()); !m.broken {
-		c.requeueAt(at)
-	}
+	m.broken = m.Broken
+	c.requeueAt(m.BrokenAt)
 	c.setFailed(v, &m)
 	return m
 }
@@ -143,17 +140,9 @@ func (s *Subset) hasNoNode(r *adapters.Replica) bool {
 	return s.Reserved > 0 && r.Unschedulable != "" && !r.Terminating && r.Position < s.Desired
 }
 
-// wantedHashes returns the child's own revisions that somebody asks for; nil if they are not known.
-func (v *subsetState) wantedHashes() []string {
-	if v.forgot {
-		return nil
-	}
-	return v.Observed.WantedHashes(v.Proven || v.FirstRolloutPending, v.ProtectedHash)
-}
-
 // setFailed records whether a replica shows that the update revision does not work.
 func (c *coordinator) setFailed(v *subsetState, m *replicaState) {
-	if !c.onRecord() || v.Removed || v.revision != c.Update || v.forgot || !c.terms().UpdateFailed(v.Observed, m.Replica) {
+	if !c.onRecord() || v.Removed || v.revision != c.Update || v.forgot || !m.Failed {
 		return
 	}
 	switch {

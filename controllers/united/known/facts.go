@@ -49,6 +49,11 @@ type Facts struct {
 	Reverted bool
 	// Proven: the protected revision makes the same pods as the update revision.
 	Proven bool
+	// OnUpdate: the template of the child makes the pods of the update revision, by whatever name it has it.
+	OnUpdate bool
+	// UpdatedHash is the child's own revision of the replicas whose pods the update revision makes; "" if there are none. A child
+	// that has not got its template back yet, because the rollout is paused or the write is refused, may protect them.
+	UpdatedHash string
 	// Contested: somebody lowers the partition of the child again and again, and the child must be kept as it is.
 	Contested bool
 }

@@ -41,23 +41,15 @@ func (s *SubsetPlan) recordAsked(in *Input, now coordination.DesiredPartition) {
 // do not run it come first. One that is going runs nothing: it may have come up unreleased.
 func (s *SubsetPlan) runsUpdate(in *Input) func(position int32) bool {
 	updated := map[int32]bool{}
-	if o := s.Observed; o != nil && o.SpecObserved && s.onUpdate(in) {
-		for i := range o.Pods {
-			if r := &o.Pods[i]; r.Hash == o.UpdateHash && r.HashChanged == "" && !r.Terminating && r.Position >= 0 && r.Position < o.Replicas {
-				updated[r.Position] = true
-			}
+	for _, r := range s.States(in.Terms()) {
+		if s.OnUpdate && r.OnTemplate && r.HashChanged == "" && !r.Terminating && r.Position >= 0 && r.Position < s.Observed.Replicas {
+			updated[r.Position] = true
 		}
 	}
 	if in.Counts() && s.Observed != nil {
 		return func(position int32) bool { return position >= s.Observed.Replicas-int32(len(updated)) }
 	}
 	return func(position int32) bool { return updated[position] }
-}
-
-// onUpdate reports whether the child's template makes the pods of the update revision.
-func (s *SubsetPlan) onUpdate(in *Input) bool {
-	has := revision.ByName(in.Revisions, s.Revision)
-	return has != nil && revision.SamePods(in.Update, has, s.Name, s.Overlay)
 }
 
 // undoes reports whether a subset goes back by hand to what it protects, or to what all replicas ran last: then partitions
@@ -70,17 +62,16 @@ func (s *SubsetPlan) undoes(in *Input, p *Plan) bool {
 	case !s.Proven:
 		return in.Update.Name == p.CurrentRevision
 	}
-	onUpdate := s.onUpdate(in)
 	switch {
-	case !onUpdate && in.Traits().Protection == adapters.Withheld:
+	case !s.OnUpdate && in.Traits().Protection == adapters.Withheld:
 		return true // it is in the middle of the other revision
-	case onUpdate && !o.SpecObserved && *s.Recorded == 0:
+	case s.OnUpdate && !o.SpecObserved && *s.Recorded == 0:
 		return true // it is not known yet whether that has ended
-	case onUpdate && o.SpecObserved && in.Traits().Protection == adapters.Remembered && o.CurrentHash != o.UpdateHash && o.Replicas > 0:
+	case s.OnUpdate && o.SpecObserved && in.Traits().Protection == adapters.Remembered && o.CurrentHash != o.UpdateHash && o.Replicas > 0:
 		return true // a protected replica would come back on the other one
 	}
 	return slices.ContainsFunc(o.Pods, func(r adapters.Replica) bool {
-		returned := onUpdate && o.SpecObserved && r.Hash == o.UpdateHash || s.ProtectedHash != "" && r.Hash == s.ProtectedHash
+		returned := s.OnUpdate && o.SpecObserved && r.Hash == o.UpdateHash || s.ProtectedHash != "" && r.Hash == s.ProtectedHash
 		known := r.Hash != "" && r.HashChanged == "" && (o.SpecObserved || s.ProtectedHash != "")
 		return known && !returned && r.Position >= 0 && r.Position < o.Replicas
 	})

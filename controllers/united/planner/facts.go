@@ -34,11 +34,42 @@ func factsOf(in *Input, p *Plan, sub *spec.Subset) known.Facts {
 	if protected := revision.ByName(in.Revisions, f.ProtectedRevision); protected != nil {
 		f.Proven = revision.SamePods(in.Update, protected, sub.Name, sub.Overlay)
 	}
+	if has := revision.ByName(in.Revisions, f.Revision); has != nil {
+		f.OnUpdate = revision.SamePods(in.Update, has, sub.Name, sub.Overlay)
+	}
+	switch {
+	case f.OnUpdate:
+		f.UpdatedHash = observed.UpdateHash
+	case f.Proven:
+		f.UpdatedHash = f.ProtectedHash
+	}
 	// Somebody lowers its partition again and again, so it is kept as it is, which requires the revision that it has.
 	_, contested := in.Contested[sub.Name]
 	f.Contested = contested && observed != nil && revision.ByName(in.Revisions, f.Revision) != nil
 	f.Asked = subset.LastAsked(observed, in.RecordInStatus(sub.Name))
 	return f
+}
+
+// FactsOf returns the facts of a subset of the plan in a later input, for example after the writes of the pass.
+func (p *Plan) FactsOf(in *Input, s *SubsetPlan) known.Facts {
+	if s.Removed {
+		return subset.FactsOf(in.Observed(s.Name))
+	}
+	return factsOf(in, p, &s.Subset)
+}
+
+// Asked returns the facts of all subsets as they are to somebody who asks for the revision of the spec, also while that is
+// rejected. Of a subset that the spec no longer has, they are what its child says.
+func Asked(in *Input) map[string]known.Facts {
+	asked, p, all := *in, &Plan{Initialized: in.Initialized(), believedCurrent: in.BelievedCurrent()}, map[string]known.Facts{}
+	p.CurrentRevision, asked.Update = currentRevision(in, p), in.Asked()
+	for name := range in.Children {
+		all[name] = subset.FactsOf(in.Observed(name))
+	}
+	for i := range in.Spec.Subsets {
+		all[in.Spec.Subsets[i].Name] = factsOf(&asked, p, &in.Spec.Subsets[i])
+	}
+	return all
 }
 
 // protectedRevision returns what the subset's protected replicas run: from its child, otherwise from the status,

@@ -175,7 +175,7 @@ func planSubset(in *Input, p *Plan, s *SubsetPlan) {
 	}
 	p.wakeAt(s.Step.Wake)
 	s.deferred = subset.ShouldWaitForStatus(s.Step, observed, in.Now)
-	planDeletes(in, p, s, goal.SamePods)
+	planDeletes(in, p, s)
 	if s.Contested {
 		s.Deletes = nil // it is unknown what would replace them
 		p.wakeAt(in.Contested[s.Name])
@@ -219,9 +219,8 @@ type Deletion struct {
 	Unreleased bool
 }
 
-// planDeletes decides which replicas are deleted, once the child is written. proven: the protected revision of the
-// subset makes the same pods as the update revision.
-func planDeletes(in *Input, p *Plan, s *SubsetPlan, proven bool) {
+// planDeletes decides which replicas are deleted, once the child is written.
+func planDeletes(in *Input, p *Plan, s *SubsetPlan) {
 	observed := s.Observed
 	has := observed != nil && s.Revision == s.Step.Child.Revision
 	switch {
@@ -231,8 +230,8 @@ func planDeletes(in *Input, p *Plan, s *SubsetPlan, proven bool) {
 	case s.Step.Action == subset.ActionRelearn:
 		s.delete(subset.DeletableUnreleased(observed, in.Now))
 	default:
-		stuck, wake := subset.Stuck(observed, in.Terms(), proven)
-		stuck = append(stuck, s.unreached(stuck, proven, in.Now)...)
+		stuck, wake := subset.Stuck(&s.Facts, in.Terms())
+		stuck = append(stuck, s.unreached(in, stuck)...)
 		s.delete(append(stuck, subset.DeletableUnreleased(observed, in.Now)...))
 		p.wakeAt(wake)
 	}

@@ -34,7 +34,7 @@ func (s *SubsetPlan) takeTurns(in *Input, p *Plan) {
 		return
 	}
 	asked, partition := s.Decision.Partition, hit[room]+1
-	if s.onUpdate(in) && o.MinReadySeconds == minReady {
+	if s.OnUpdate && o.MinReadySeconds == minReady {
 		partition = min(partition, max(o.Partition, asked))
 	}
 	if partition == asked {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/coordination"
 )
 
 // Metrics exports the status of every UnitedDeployment to Prometheus. It keeps the values, and makes the series only when somebody
@@ -157,12 +158,7 @@ func (m *Metrics) Observe(parent *v1alpha1.UnitedDeployment, status *v1alpha1.Un
 // releasedByName reports whether the user has named a subset to release all of it. A subset that a RollingUpdate has
 // released, or that nothing ever holds, because the default is 0, is not left over from a release.
 func releasedByName(parent *v1alpha1.UnitedDeployment, s *v1alpha1.SubsetStatus) bool {
-	strategy := parent.Spec.UpdateStrategy
-	if strategy.Type == v1alpha1.RollingUpdateStrategy || strategy.ManualUpdate == nil || s.Partition > 0 {
-		return false
-	}
-	_, named := strategy.ManualUpdate.Partitions[s.Name]
-	return named
+	return s.Partition == 0 && coordination.Applies(&parent.Spec.UpdateStrategy, s.Name, "").Named
 }
 
 func oneIf(yes bool) float64 {

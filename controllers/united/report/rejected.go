@@ -16,17 +16,19 @@ func rejectedName(in *planner.Input) string { return planner.NameOf(in.Rejected)
 
 // askedCounts returns the counts of a subset for its status, where "updated" means the revision that the spec asks for. That
 // is another one than the plan goes to while it is rejected.
-func askedCounts(in *planner.Input, s *planner.SubsetPlan, t *tally) v1alpha1.ReplicaCounts {
-	observed := in.Observed(s.Name)
+func askedCounts(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, t *tally) v1alpha1.ReplicaCounts {
 	if in.Rejected == nil || in.Unreadable[s.Name] != nil {
 		return t.counts
 	}
 	counts, asked, of := t.counts, *in, &tally{}
 	counts.UpdatedReplicas, counts.UpdatedReadyReplicas = 0, 0
-	if asked.Update = in.Rejected; observed == nil || !observed.SpecObserved {
+	if t.facts.Observed == nil || !t.facts.Observed.SpecObserved {
 		return counts
 	}
-	of.count(observed, updatedHash(&asked, s, observed, onUpdate(&asked, s, observed)), in.Now)
+	asked.Update = in.Rejected
+	facts := p.FactsOf(&asked, s)
+	of.replicas = facts.States(in.Terms())
+	of.count()
 	counts.UpdatedReplicas, counts.UpdatedReadyReplicas = of.counts.UpdatedReplicas, of.counts.UpdatedReadyReplicas
 	return counts
 }

@@ -50,43 +50,17 @@ func (t *tally) unschedulableAt(now time.Time) time.Time {
 }
 
 // failedReplicas returns the replicas of a child that failed on the update revision, if no coordinated rollout handles
-// them. They freeze nothing.
-func failedReplicas(in *planner.Input, p *planner.Plan, observed *adapters.Observed, onUpdate bool) []*adapters.Replica {
-	switch {
-	case in.Paused() || !onUpdate || !observed.SpecObserved:
-		return nil
-	case !p.Initialized:
-		return failedFirst(observed)
-	case in.Coordinates():
+// them. They freeze nothing: the user decides what to do about them. A revision that all replicas ran before is proven.
+//
+// Before the first replica was ready, only an image that cannot be pulled counts: a container that crashes may wait for something
+// else that is installed together with it.
+func failedReplicas(in *planner.Input, p *planner.Plan, t *tally) (failed []*adapters.Replica) {
+	if in.Paused() || !t.facts.OnUpdate || !t.facts.Observed.SpecObserved || p.Initialized && (in.Coordinates() || p.GoesBack) {
 		return nil
 	}
-	return failedByHand(in, p, observed)
-}
-
-// failedFirst returns the replicas whose image cannot be pulled, before the first replica was ready. Other
-// failures do not count then: a container that crashes may wait for something else that is installed together with
-// it.
-func failedFirst(observed *adapters.Observed) []*adapters.Replica {
-	var failed []*adapters.Replica
-	for i := range observed.Pods {
-		if r := &observed.Pods[i]; r.HasNoImage() && !r.Terminating {
-			failed = append(failed, r)
-		}
-	}
-	return failed
-}
-
-// failedByHand returns the updated replicas of a child that failed, while the user releases by hand. The user
-// decides what to do about them. A revision that all replicas ran before is proven.
-func failedByHand(in *planner.Input, p *planner.Plan, observed *adapters.Observed) []*adapters.Replica {
-	if p.GoesBack {
-		return nil
-	}
-	var failed []*adapters.Replica
-	for i := range observed.Pods {
-		r := &observed.Pods[i]
-		if in.Terms().UpdateFailed(observed, r) {
-			failed = append(failed, r)
+	for _, r := range t.replicas {
+		if p.Initialized && r.Failed || !p.Initialized && r.HasNoImage() && !r.Terminating {
+			failed = append(failed, r.Replica)
 		}
 	}
 	return failed

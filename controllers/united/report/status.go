@@ -54,7 +54,7 @@ func Status(in *planner.Input, p *planner.Plan, results planner.Results, taken U
 		switch {
 		case !s.Removed:
 			status.Subsets = append(status.Subsets, subsetStatus(in, p, s, t))
-			add(&status.ReplicaCounts, askedCounts(in, s, t))
+			add(&status.ReplicaCounts, askedCounts(in, p, s, t))
 		case !o.Deleted:
 			status.Subsets = append(status.Subsets, removedStatus(in, s, t))
 			if s.Name == in.Spec.Relocates {
@@ -130,7 +130,7 @@ func completeOn(in *planner.Input, p *planner.Plan, tallies []*tally) bool {
 func subsetStatus(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, t *tally) v1alpha1.SubsetStatus {
 	status := v1alpha1.SubsetStatus{
 		Name: s.Name, Workload: s.Workload, DesiredReplicas: s.Desired,
-		ReplicaCounts:   askedCounts(in, s, t),
+		ReplicaCounts:   askedCounts(in, p, s, t),
 		Partition:       s.Decision.Partition,
 		CurrentRevision: s.ProtectedRevision,
 		UpdateRevision:  in.Asked().Name,
@@ -169,8 +169,8 @@ func childRecord(in *planner.Input, name string) *v1alpha1.ChildRecord {
 }
 
 // phaseOf returns the phase of a subset whose child exists, and what it waits for.
-func phaseOf(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, observed *adapters.Observed, t *tally, onUpdate bool) (v1alpha1.SubsetPhase, string) {
-	waits := waitsFor(in, observed, onUpdate)
+func phaseOf(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, observed *adapters.Observed, t *tally) (v1alpha1.SubsetPhase, string) {
+	onUpdate, waits := t.facts.OnUpdate, waitsFor(in, t)
 	switch {
 	case restoring(in, s):
 		return v1alpha1.PhaseRestoring, s.Step.Reason
@@ -180,7 +180,7 @@ func phaseOf(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, observed
 		return v1alpha1.PhasePending, s.Step.Reason
 	case s.Step.Reason != "":
 		return v1alpha1.PhaseUpdating, s.Step.Reason
-	case replacing(in, p, s, observed, onUpdate):
+	case replacing(in, p, s, t):
 		return v1alpha1.PhaseUpdating, cmp.Or(waits, s.Decision.WaitReason, "updating its released replicas")
 	case observed.Replicas != s.Desired || t.counts.Replicas-surplusReplicas(observed, t) != s.Desired:
 		return v1alpha1.PhaseScaling, cmp.Or(waits, s.Decision.WaitReason, scalingMessage(t.counts.Replicas, s.Desired))
@@ -189,9 +189,9 @@ func phaseOf(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, observed
 			world.DescribeCommand(in.Spec.Adapter.GroupVersionKind(), observed)
 	case !observed.SpecObserved:
 		return v1alpha1.PhaseUpdating, "waiting for the controller of " + observed.Meta.Name + " to observe its latest spec"
-	case onUpdate && updateFailed(observed):
+	case onUpdate && updateFailed(t):
 		return v1alpha1.PhaseUnavailable, waits // it has stopped, or does not get past that replica
-	case !in.Paused() && (!onUpdate && !withheldFrom(in, observed) || releasedPending(observed)):
+	case !in.Paused() && (!onUpdate && !withheldFrom(in, observed) || releasedPending(t)):
 		return v1alpha1.PhaseUpdating, cmp.Or(waits, "updating its released replicas")
 	case len(subset.Unreleased(observed)) > 0:
 		return v1alpha1.PhaseRestoring, fmt.Sprintf("waiting for %s to return to %s: it was updated without being released",
@@ -214,7 +214,7 @@ func phaseOf(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, observed
 	case p.Rollout != nil && p.Rollout.State.Message != "" && s.Decision.Partition > s.Floor.Partition:
 		return v1alpha1.PhaseHeld, p.Rollout.State.Message
 	}
-	return v1alpha1.PhaseHeld, s.Decision.Reason + whoChooses(in, s) + heldElsewhere(in, s, observed, onUpdate)
+	return v1alpha1.PhaseHeld, s.Decision.Reason + whoChooses(in, s) + heldElsewhere(in, s, t)
 }
 
 // opened reports whether the partition of a subset, which the user chooses, is lower than what is asked for, until it has gone back.
@@ -224,16 +224,16 @@ func opened(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan) bool {
 
 // heldElsewhere says which replicas a partition holds on another revision than the update revision and the protected one, and
 // how that ends.
-func heldElsewhere(in *planner.Input, s *planner.SubsetPlan, observed *adapters.Observed, onUpdate bool) string {
+func heldElsewhere(in *planner.Input, s *planner.SubsetPlan, t *tally) string {
+	observed := t.facts.Observed
 	protected := cmp.Or(s.ProtectedHash, observed.CurrentHash)
-	if !onUpdate || !observed.SpecObserved || protected == "" || in.Counts() || in.Whole() {
+	if !t.facts.OnUpdate || !observed.SpecObserved || protected == "" || in.Counts() || in.Whole() {
 		return ""
 	}
 	var names []string
 	hash, lowest := "", int32(0)
-	for i := range observed.Pods {
-		r := &observed.Pods[i]
-		if r.Position < 0 || r.Position >= min(observed.Partition, observed.Replicas) || r.Terminating || r.HashChanged != "" || r.Hash == "" || r.Hash == observed.UpdateHash || r.Hash == protected {
+	for _, r := range t.replicas {
+		if r.Position < 0 || r.Released || r.Position >= observed.Replicas || r.Terminating || r.HashChanged != "" || r.Hash == "" || r.OnTemplate || r.Hash == protected {
 			continue
 		}
 		if names = append(names, r.Name); len(names) == 1 {
@@ -266,21 +266,21 @@ func whoChooses(in *planner.Input, s *planner.SubsetPlan) string {
 // replacing reports whether the subset still moves released replicas, as it did in the last pass. A replica that
 // is gone for a moment, or not available yet, is part of that. Otherwise the phase, and with it the reason of
 // Ready, would change to Scaling or Unavailable and back with every replica. A failed replica is not part of it.
-func replacing(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, observed *adapters.Observed, onUpdate bool) bool {
+func replacing(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, t *tally) bool {
+	observed := t.facts.Observed
 	was := world.SubsetStatus(&in.Parent.Status, s.Name)
 	if was == nil || was.Phase != v1alpha1.PhaseUpdating || was.DesiredReplicas != s.Desired || was.UpdateRevision != in.Asked().Name {
 		return false
 	}
-	if !p.Initialized || in.Paused() || !onUpdate || !observed.SpecObserved || observed.Replicas != s.Desired || s.ProtectedRevision == in.Update.Name {
+	if !p.Initialized || in.Paused() || !t.facts.OnUpdate || !observed.SpecObserved || observed.Replicas != s.Desired || s.ProtectedRevision == in.Update.Name {
 		return false
 	}
 	replaced := int32(0)
-	for i := range observed.Pods {
-		r := &observed.Pods[i]
+	for _, r := range t.replicas {
 		if r.Failure != "" {
 			return false
 		}
-		if available, _ := r.Available(observed.MinReadySeconds, in.Now); (available || s.IsReserved(r)) && r.Position >= observed.Partition && r.Hash == observed.UpdateHash {
+		if (r.Available || s.IsReserved(r.Replica)) && r.Position >= observed.Partition && r.OnTemplate {
 			replaced++
 		}
 	}
@@ -323,16 +323,14 @@ func progressing(p *planner.Plan) bool {
 
 // releasedPending reports whether a replica at or above the partition is not on the update revision. It does not
 // depend on spec.paused, because the partition is raised then.
-func releasedPending(observed *adapters.Observed) bool {
-	return slices.ContainsFunc(observed.Pods, func(r adapters.Replica) bool {
-		return r.Position >= observed.Partition && r.Position < observed.Replicas && (r.Hash != observed.UpdateHash || r.Terminating)
-	})
+func releasedPending(t *tally) bool {
+	return slices.ContainsFunc(t.replicas, func(r known.Replica) bool { return r.Released && (!r.OnTemplate || r.Terminating) })
 }
 
 // updateFailed reports whether a released replica failed on the update revision.
-func updateFailed(observed *adapters.Observed) bool {
-	return slices.ContainsFunc(observed.Pods, func(r adapters.Replica) bool {
-		return (r.Failure != "" || r.Crashed) && !r.Terminating && !r.Ready && r.Position >= observed.Partition && r.Hash == observed.UpdateHash
+func updateFailed(t *tally) bool {
+	return slices.ContainsFunc(t.replicas, func(r known.Replica) bool {
+		return (r.Failure != "" || r.Crashed) && !r.Terminating && !r.Ready && r.Position >= t.facts.Observed.Partition && r.OnTemplate
 	})
 }
 
@@ -340,9 +338,9 @@ func updateFailed(observed *adapters.Observed) bool {
 // comes before one that is not ready; a released one before a protected one; then the lowest one. The text
 // contains the time at which it began, and not how long ago that was: a text that changes by itself would have to
 // be written again and again.
-func waitsFor(in *planner.Input, observed *adapters.Observed, onUpdate bool) string {
-	var worst *adapters.Replica
-	rank := func(r *adapters.Replica) int {
+func waitsFor(in *planner.Input, t *tally) string {
+	observed, worst := t.facts.Observed, (*known.Replica)(nil)
+	rank := func(r *known.Replica) int {
 		rank := 0
 		switch {
 		case r.Failure != "":
@@ -355,23 +353,21 @@ func waitsFor(in *planner.Input, observed *adapters.Observed, onUpdate bool) str
 		}
 		return rank
 	}
-	for i := range observed.Pods {
-		r := &observed.Pods[i]
-		available, _ := r.Available(observed.MinReadySeconds, in.Now)
-		if !available && (worst == nil || rank(r) > rank(worst)) {
+	for i := range t.replicas {
+		if r := &t.replicas[i]; !r.Available && (worst == nil || rank(r) > rank(worst)) {
 			worst = r
 		}
 	}
 	if worst != nil {
-		if broken, _ := in.Terms().Broken(worst, nil); !broken { // a broken one is replaced
-			return "waiting for " + worst.Describe() + remedy(*worst, observed)
+		if !worst.Broken { // a broken one is replaced
+			return "waiting for " + worst.Describe() + remedy(worst, observed)
 		}
 		return "waiting for " + worst.Describe()
 	}
 	if missing := observed.Missing(); missing >= 0 && observed.SpecObserved {
 		return "waiting for " + observed.DescribeMissing(observed.Meta.Name, missing)
 	}
-	if !in.Paused() && onUpdate && releasedPending(observed) {
+	if !in.Paused() && t.facts.OnUpdate && releasedPending(t) {
 		return fmt.Sprintf("updating its replicas from number %d on to revision %s", observed.Partition, known.Short(in.Update.Name))
 	}
 	return ""
@@ -380,7 +376,7 @@ func waitsFor(in *planner.Input, observed *adapters.Observed, onUpdate bool) str
 // remedy is for a replica that is protected by the partition and runs neither of the revisions from which it could
 // be created, for example if a canary was held and then taken back. It is left alone, because it may serve; if it
 // does not, the user has to give it up.
-func remedy(r adapters.Replica, observed *adapters.Observed) string {
+func remedy(r *known.Replica, observed *adapters.Observed) string {
 	if r.Position >= observed.Partition || r.Terminating || r.Hash == observed.CurrentHash || r.Hash == observed.UpdateHash {
 		return ""
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/planner"
-	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
@@ -36,6 +36,9 @@ type tally struct {
 	unschedulable []*adapters.Replica
 	// failed are the updated replicas that failed, if no coordinated rollout handles them.
 	failed []*adapters.Replica
+	// facts and replicas are those of the child after the pass.
+	facts    known.Facts
+	replicas []known.Replica
 	// notUpdated is how many replicas do not run the update revision.
 	notUpdated int32
 }
@@ -47,7 +50,7 @@ func (t *tally) done() bool {
 
 func tallyOf(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, o *planner.Result) *tally {
 	if s.Removed {
-		return tallyRemoved(in, s, o)
+		return tallyRemoved(in, p, s, o)
 	}
 	t := &tally{name: s.Name, failure: failureOf(s, o), stale: o.Stale}
 	observed := in.Observed(s.Name)
@@ -63,9 +66,10 @@ func tallyOf(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, o *plann
 		t.phase, t.message = v1alpha1.PhasePending, cmp.Or(o.WaitReason, s.Step.Reason)
 		return t.withFailure()
 	}
-	onUpdate := onUpdate(in, s, observed)
-	t.count(observed, updatedHash(in, s, observed, onUpdate), in.Now)
-	t.failed = slices.DeleteFunc(failedReplicas(in, p, observed, onUpdate), s.IsReserved)
+	t.facts = p.FactsOf(in, s)
+	t.replicas = t.facts.States(in.Terms())
+	t.count()
+	t.failed = slices.DeleteFunc(failedReplicas(in, p, t), s.IsReserved)
 	if s.Reserved > 0 {
 		t.unschedulable = t.unschedulable[min(len(t.unschedulable), int(s.Reserved)):]
 	}
@@ -79,7 +83,7 @@ func tallyOf(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, o *plann
 	}
 	t.notUpdated = max(0, s.Desired-t.counts.UpdatedReplicas)
 	t.observed = observed.SpecObserved && s.Step.Action == subset.ActionApply && o.Failure == nil && !o.Stale
-	t.phase, t.message = phaseOf(in, p, s, observed, t, onUpdate)
+	t.phase, t.message = phaseOf(in, p, s, observed, t)
 	if t.phase == v1alpha1.PhaseScaling || t.phase == v1alpha1.PhaseRestoring {
 		t.message = cmp.Or(o.WaitReason, t.message)
 	}
@@ -119,10 +123,10 @@ func restoring(in *planner.Input, s *planner.SubsetPlan) bool {
 	return false
 }
 
-func tallyRemoved(in *planner.Input, s *planner.SubsetPlan, o *planner.Result) *tally {
-	t := &tally{name: s.Name, failure: failureOf(s, o), stale: o.Stale, phase: v1alpha1.PhaseScaling}
-	if observed := in.Observed(s.Name); observed != nil {
-		t.count(observed, "", in.Now)
+func tallyRemoved(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, o *planner.Result) *tally {
+	t := &tally{name: s.Name, failure: failureOf(s, o), stale: o.Stale, phase: v1alpha1.PhaseScaling, facts: p.FactsOf(in, s)}
+	if t.replicas = t.facts.States(in.Terms()); t.facts.Observed != nil {
+		t.count()
 	} else if was := world.SubsetStatus(&in.Parent.Status, s.Name); was != nil {
 		t.counts = was.ReplicaCounts // the last known counts
 	}
@@ -151,50 +155,29 @@ func (t *tally) withFailure() *tally {
 	return t
 }
 
-// onUpdate reports whether the child's template makes the pods of the update
-// revision.
-func onUpdate(in *planner.Input, s *planner.SubsetPlan, observed *adapters.Observed) bool {
-	has := revision.ByName(in.Revisions, subset.RevisionOf(observed))
-	return has != nil && revision.SamePods(has, in.Update, s.Name, s.Overlay)
-}
-
-// updatedHash returns the child's own revision of the replicas that run the update revision; "" if none does. A child that has
-// not got its template back yet, because the rollout is paused or the write is refused, may protect that revision.
-func updatedHash(in *planner.Input, s *planner.SubsetPlan, observed *adapters.Observed, onUpdate bool) string {
-	if onUpdate {
-		return observed.UpdateHash
-	}
-	if protected := revision.ByName(in.Revisions, s.ProtectedRevision); protected != nil && revision.SamePods(protected, in.Update, s.Name, s.Overlay) {
-		return s.ProtectedHash
-	}
-	return ""
-}
-
-func (t *tally) count(observed *adapters.Observed, updatedHash string, now time.Time) {
-	for i := range observed.Pods {
-		r := &observed.Pods[i]
+func (t *tally) count() {
+	for i := range t.replicas {
+		r := &t.replicas[i]
 		t.counts.Replicas++
 		if r.Terminating {
 			continue
 		}
 		if r.Unschedulable != "" {
-			t.unschedulable = append(t.unschedulable, r)
+			t.unschedulable = append(t.unschedulable, r.Replica)
 		}
-		updated := updatedHash != "" && r.Hash == updatedHash
-		if updated {
+		if r.Updated {
 			t.counts.UpdatedReplicas++
 		}
 		if !r.Ready {
 			continue
 		}
 		t.counts.ReadyReplicas++
-		if updated {
+		if r.Updated {
 			t.counts.UpdatedReadyReplicas++
 		}
-		available, at := r.Available(observed.MinReadySeconds, now)
-		if available {
+		if r.Available {
 			t.counts.AvailableReplicas++
-		} else if !at.IsZero() && (t.availableAt.IsZero() || at.Before(t.availableAt)) {
+		} else if at := r.AvailableAt; !at.IsZero() && (t.availableAt.IsZero() || at.Before(t.availableAt)) {
 			t.availableAt = at
 		}
 	}
