@@ -31,16 +31,22 @@ type Observed struct {
 	Pace   *Pace
 	// Surplus is as in Child: what a paused child keeps, or would keep if it were paused now.
 	Surplus int32
+	// The next six are of kinds that are released as a whole, such as a Deployment; for all others they are zero.
+
 	// DesiredUpdated is how many replicas with its template the child's controller asks for now, and DesiredOthers how many
-	// with other templates, if the kind is protected as a whole; otherwise, they are 0.
+	// with other templates.
 	DesiredUpdated, DesiredOthers int32
-	// Unscaled is how many replicas the controller of such a child is yet to remove because of the last scale-down, and
-	// chooses by itself if the child has several versions. Overcounts: it counts replicas as available that are about to
-	// go, and would take others for them if it updated the child now. Crossing: it is about to replace the first
-	// replicas, and another number of replicas must not come between. Missed: that has happened, so that it takes every
-	// look at the child for scaling, and updates nothing until the number changes.
-	Unscaled                     int32
-	Overcounts, Crossing, Missed bool
+	// Unscaled is how many replicas the child's controller is yet to remove because of the last scale-down. If the child has
+	// several versions, the controller chooses which.
+	Unscaled int32
+	// Overcounts: the child's controller counts replicas as available that are about to go. If it updated the child now, it would
+	// take others in their place.
+	Overcounts bool
+	// Crossing: the child's controller is about to replace its first replicas. If the number of replicas changed before it has, it
+	// would take that for scaling, and never update.
+	Crossing bool
+	// Missed: that has happened. The child's controller updates nothing until the number of replicas changes again.
+	Missed bool
 	// NoPartition: its strategy ignores partitions, whatever the spec has.
 	NoPartition bool
 	// MinReadySeconds is from the child's spec.

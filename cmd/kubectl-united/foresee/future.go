@@ -159,7 +159,7 @@ func (f *future) note(before map[string][]adapters.Replica) {
 	}
 }
 
-// split begins another wave if a replica is terminating that came since a snapshot: what comes and goes again is in two.
+// split begins another wave if a replica that came since the snapshot is going already: otherwise the wave would show neither.
 func (f *future) split(before *map[string][]adapters.Replica) {
 	for name, c := range f.children {
 		if slices.ContainsFunc(difference(c.seen().Observed.Pods, (*before)[name]), func(r adapters.Replica) bool { return r.Terminating }) {

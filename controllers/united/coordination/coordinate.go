@@ -316,7 +316,8 @@ func (c *coordinator) plan() Plan {
 	return p
 }
 
-// answer says that an annotation that would move the rollout is for another one, while this one stands.
+// answer adds to the message of a rollout that stands why an annotation that the user has set does not move it: it was there before
+// the rollout began, or it names another revision.
 func (c *coordinator) answer(stands bool, annotation, value string) {
 	answer := ""
 	switch {

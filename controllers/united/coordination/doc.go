@@ -19,8 +19,8 @@
 // between any two writes. A pass calls setTargets, scale, stageAndProtect (staging, growth), takeBack, release,
 // deleteReplicas and advance (steps, status), in this order.
 //
-// Gates. Every release, and the end of every step, must pass the gates in the table in gates.go. Each gate is a
-// function in checks.go. It reports whether the gate is closed, why, when time alone may open it, and whether it
+// Gates. Every release, and the end of every step, must pass the gates in the table in gate.go. Each gate is a
+// function in gates.go. It reports whether the gate is closed, why, when time alone may open it, and whether it
 // is a stall. The entry in the table says what the gate holds: all releases (and deletions), one subset, the next
 // replica of a subset, or the end of a step. It also says which releases pass the gate anyway: by force, on the
 // way back, because the replica is broken or already updated, and so on. The first closed gate provides the

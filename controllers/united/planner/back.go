@@ -96,8 +96,9 @@ func spent(annotation, record, value, revision string) string {
 // maxRetried is how many values of the annotation united.dev/retry are remembered of a revision.
 const maxRetried = 20
 
-// leftRecord returns which annotations are spent, of a revision that is left: those that name it, of those that were spent, if
-// anything was recorded before, and otherwise of all; "" if there is none. A value of retry stays spent when it is removed.
+// leftRecord returns the record of a revision that is left: which annotations that name it are spent, so that they do not move it
+// when it comes again; "" if none is. The first time (was is "") these are all that name it; later only those of them that are in
+// the record already, so that one that is set again counts. A value of retry stays in the record even when it is removed.
 func (in *Input) leftRecord(r *revision.Revision, was string) string {
 	var all, retried []string
 	for entry := range strings.SplitSeq(r.Left(), ",") {
