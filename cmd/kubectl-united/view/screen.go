@@ -301,7 +301,11 @@ func (s Style) subsets(w io.Writer, st *Status) {
 		sub := &st.Subsets[i]
 		var runs []string
 		for j := range sub.Runs {
-			runs = append(runs, short[sub.Runs[j].Name])
+			run := short[sub.Runs[j].Name]
+			if r := &sub.Runs[j]; r.Name == "" && len(r.Images) > 0 {
+				run = Tag(r.Images[0])
+			}
+			runs = append(runs, run)
 		}
 		rows = append(rows, []cell{
 			{sub.Name, ""}, {fmt.Sprintf("%d/%d", sub.Updated, sub.Desired), ""}, {fmt.Sprintf("%d/%d", sub.Available, sub.Desired), ""},

@@ -111,7 +111,8 @@ type Subset struct {
 	Updated int32 `json:"updated"`
 	// Bar counts the replicas; their sum is at least Desired.
 	Bar Bar `json:"bar"`
-	// Runs are the revisions that its replicas run, the current one of the parent first; none if the replicas could not be read.
+	// Runs are the revisions that its replicas run, the current one of the parent first; none if the replicas could not be read. One
+	// that is not known has no name, and the images of the pods.
 	Runs []Run `json:"runs,omitempty"`
 	// Replicas are the replicas one by one, if they could be read.
 	Replicas []Replica `json:"replicas,omitempty"`
@@ -292,18 +293,24 @@ func subsetOf(parent *v1alpha1.UnitedDeployment, in *planner.Input, facts map[st
 		return s
 	}
 	s.Replicas = replicasOf(parent, in, &of, &s)
-	running := map[string]int32{}
+	running, unknown := map[string]int32{}, []string(nil)
 	for i := range s.Replicas {
-		*s.Bar.count(s.Replicas[i].State)++
-		if s.Replicas[i].State != Missing {
-			running[s.Replicas[i].Revision]++
+		r := &s.Replicas[i]
+		*s.Bar.count(r.State)++
+		if r.State != Missing {
+			running[r.Revision]++
+		}
+		for _, image := range r.Images {
+			if !slices.Contains(unknown, image) {
+				unknown = append(unknown, image)
+			}
 		}
 	}
 	names := slices.SortedFunc(maps.Keys(running), func(a, b string) int {
 		return cmp.Or(rank(parent, a)-rank(parent, b), cmp.Compare(a, b))
 	})
 	for _, name := range names {
-		run := Run{Replicas: running[name]}
+		run := Run{Replicas: running[name], Revision: Revision{Images: unknown}}
 		if r := revisionOf(in, name); r != nil {
 			run.Revision = *r
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,13 +36,14 @@ func TestReplicasOfStatus(t *testing.T) {
 		subset      string
 		replica     adapters.Replica
 		state, runs string
+		images      []string
 	}{
 		// A Deployment gets a revision only when it is released, but its pods are already what that makes.
-		{"the same pods under another name", "zone-a", ready, view.Updated, "web-1"},
-		{"other pods", "zone-b", ready, view.Protected, "web-1"},
+		{"the same pods under another name", "zone-a", ready, view.Updated, "web-1", []string{"web:v1"}},
+		{"other pods", "zone-b", ready, view.Protected, "web-1", []string{"web:v1"}},
 		// The controller replaces it at once.
-		{"never ready on what nobody asks for", "zone-b", never, view.Broken, ""},
-		{"a subset that is being removed", "zone-x", ready, view.Protected, "web-1"},
+		{"never ready on what nobody asks for", "zone-b", never, view.Broken, "", []string{"web:v0"}},
+		{"a subset that is being removed", "zone-x", ready, view.Protected, "web-1", []string{"web:v1"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -63,15 +65,19 @@ func TestReplicasOfStatus(t *testing.T) {
 			revisions := []*revision.Revision{stored(t, "web-1", 1, before, nil), stored(t, "web-2", 2, other, nil)}
 			in := &planner.Input{Update: revisions[1], World: world.World{
 				Parent: parent, Spec: read, Now: epoch.Add(time.Hour), Revisions: revisions,
+				Pods: map[string][]*corev1.Pod{tc.subset: {{ObjectMeta: metav1.ObjectMeta{Name: tc.replica.Name}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "web:v0"}}}}}},
 				Children: map[string]*world.Child{tc.subset: {Object: &unstructured.Unstructured{Object: map[string]any{}}, Observed: &adapters.Observed{
 					Meta: meta, Replicas: 1, Partition: 1, SpecObserved: true, CurrentHash: "h1", UpdateHash: "h1", Traits: read.Adapter.Traits(),
 					Pods: []adapters.Replica{tc.replica},
 				}}},
 			}}
-			shown := view.StatusOf(parent, in, "").Subsets[0].Replicas
+			of := view.StatusOf(parent, in, "").Subsets[0]
+			shown := of.Replicas
 			g.Expect(shown).To(HaveLen(1))
 			g.Expect(shown[0].State).To(Equal(tc.state))
 			g.Expect(shown[0].Revision).To(Equal(tc.runs))
+			g.Expect(of.Runs).To(HaveLen(1))
+			g.Expect(of.Runs[0].Images).To(Equal(tc.images), "the images of the pod, if the revision is not known")
 		})
 	}
 }
