@@ -13,6 +13,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/perparent"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 )
 
 // Batching is how long a status waits for the next one if nothing changed in it that somebody may be waiting for.
@@ -141,14 +142,15 @@ func keyOfStatus(status *v1alpha1.UnitedDeploymentStatus) (statusKey, error) {
 
 // delay returns how long a status must wait because it returns to an earlier one; 0 if it must be written now.
 func (r *returns) delay(status *v1alpha1.UnitedDeploymentStatus, b Batching, now time.Time) (time.Duration, error) {
-	if b.MaxReturn == 0 || r.row < returnsAtOnce || now.Sub(r.at) >= returnWithin {
+	wait := b.returnSeries().Delay(r.row)
+	if wait == 0 || now.Sub(r.at) >= returnWithin {
 		return 0, nil
 	}
 	key, err := keyOfStatus(status)
 	if err != nil || !r.known(key, now) {
 		return 0, err
 	}
-	return max(0, returnDelay(r.row, b.MaxReturn)-now.Sub(r.last)), nil
+	return max(0, wait-now.Sub(r.last)), nil
 }
 
 // known reports whether a status with this content was written before.
@@ -171,7 +173,7 @@ func (r *returns) recordWritten(status *v1alpha1.UnitedDeploymentStatus, c Chang
 		r.row = 0
 	}
 	if c == Anything && r.known(key, now) {
-		r.row, r.at = min(r.row+1, returnsEachSecond+8), now
+		r.row, r.at = r.row+1, now
 	}
 	maps.DeleteFunc(r.written, func(_ statusKey, at time.Time) bool { return now.Sub(at) >= returnWithin })
 	if r.written == nil || len(r.written) >= returnsRemembered {
@@ -181,14 +183,7 @@ func (r *returns) recordWritten(status *v1alpha1.UnitedDeploymentStatus, c Chang
 	return nil
 }
 
-// returnDelay returns the delay after the last status for a return, after that many of them.
-func returnDelay(row int, most time.Duration) time.Duration {
-	switch grown := row - returnsEachSecond; {
-	case row < returnsAtOnce:
-		return 0
-	case grown <= 0:
-		return min(most, time.Second)
-	default:
-		return min(most, time.Second<<min(grown, 8))
-	}
+// returnSeries has the delays after the last status for one more return, after so many of them in a row: so one less is free.
+func (b Batching) returnSeries() memory.Series {
+	return memory.Series{Free: returnsAtOnce - 1, Steady: returnsEachSecond, Most: b.MaxReturn}
 }

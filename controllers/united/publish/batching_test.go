@@ -24,7 +24,7 @@ func TestReturnDelays(t *testing.T) {
 		for most, want := range map[time.Duration]time.Duration{
 			0: 0, time.Millisecond: want.short, StandardBatching().MaxReturn: want.standard, time.Minute: want.long,
 		} {
-			if got := returnDelay(row, most); got != want {
+			if got := (Batching{MaxReturn: most}).returnSeries().Delay(row); got != want {
 				t.Errorf("%d in a row, at most %s: %s, want %s", row, most, got, want)
 			}
 		}

@@ -16,7 +16,7 @@ func TestRepeatDelays(t *testing.T) {
 		31: 2 * time.Second, 32: 4 * time.Second, 37: 128 * time.Second, 38: 256 * time.Second,
 		39: 5 * time.Minute, 40: 5 * time.Minute, 63: 5 * time.Minute, 94: 5 * time.Minute, math.MaxInt: 5 * time.Minute,
 	} {
-		if got := repeatDelay(row); got != want {
+		if got := repeatSeries().Delay(row); got != want {
 			t.Errorf("%d in a row: %s, want %s", row, got, want)
 		}
 	}
@@ -28,7 +28,7 @@ func TestFailureDelays(t *testing.T) {
 		1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second, 4: 8 * time.Second, 5: 16 * time.Second,
 		6: 30 * time.Second, 7: 30 * time.Second, 64: 30 * time.Second, math.MaxInt: 30 * time.Second,
 	} {
-		if got := backOff(count); got != want {
+		if got := failureSeries().Delay(count); got != want {
 			t.Errorf("%d in a row: %s, want %s", count, got, want)
 		}
 	}

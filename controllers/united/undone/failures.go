@@ -18,6 +18,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/perparent"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 )
 
 const (
@@ -84,7 +85,7 @@ func (f *Failures) Failed(parent types.NamespacedName, name string, a Attempt, e
 	r.failure = subset.Failure{
 		Reason: reason, Message: MessageOf(err), Repeated: r.count > 1,
 		Stalled: final || r.count >= StalledAfterFailures,
-		RetryAt: now.Add(backOff(r.count)),
+		RetryAt: now.Add(failureSeries().Delay(r.count)),
 	}
 	failure := r.failure
 	return &failure
@@ -159,12 +160,8 @@ func (f *Failures) Expire(parent types.NamespacedName, name string, now time.Tim
 	}
 }
 
-func backOff(count int) time.Duration {
-	if count > 6 {
-		return MaxBackOff
-	}
-	return min(MaxBackOff, time.Second<<(count-1))
-}
+// failureSeries has the delays until the next attempt after so many failures in a row.
+func failureSeries() memory.Series { return memory.Series{Steady: 1, Most: MaxBackOff} }
 
 // LacksRight reports whether a request was refused because of who made it. Admission and quotas answer with the same code.
 func LacksRight(err error) bool {

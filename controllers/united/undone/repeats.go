@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/unitedworkloads/united/controllers/perparent"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 )
 
 // Repeats delays writes that are undone. If somebody, such as a mutating policy, changes something right after it was
@@ -135,7 +136,7 @@ func (r *Repeats) Delay(parent types.NamespacedName, object, content, standing s
 	if w.undone.IsZero() {
 		w.undone = now
 		w.row = max(0, r.row(parent, object, w)-int(now.Sub(w.at)/Stands))
-		w.until = w.at.Add(repeatDelay(w.row))
+		w.until = w.at.Add(repeatSeries().Delay(w.row))
 		if !w.override.Admission {
 			w.override = override(last.written)
 		}
@@ -299,16 +300,7 @@ func (r *Repeats) addOrFind(parent types.NamespacedName, object, content string)
 	return w
 }
 
-// repeatDelay returns the delay after the previous write for one that was undone that many times in a row.
-func repeatDelay(row int) time.Duration {
-	switch grown := row - RepeatsEachSecond; {
-	case row <= RepeatsAtOnce:
-		return 0
-	case grown <= 0:
-		return time.Second
-	case grown > 8:
-		return MaxRepeat
-	default:
-		return min(MaxRepeat, time.Second<<grown)
-	}
+// repeatSeries has the delays after the previous write for one that was undone so many times in a row.
+func repeatSeries() memory.Series {
+	return memory.Series{Free: RepeatsAtOnce, Steady: RepeatsEachSecond, Most: MaxRepeat}
 }
