@@ -20,12 +20,12 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/perparent"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/subset/writer"
 	"github.com/unitedworkloads/united/controllers/united/execute"
 	"github.com/unitedworkloads/united/controllers/united/fairness"
 	"github.com/unitedworkloads/united/controllers/united/known"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 	"github.com/unitedworkloads/united/controllers/united/observe"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/publish"
@@ -56,19 +56,14 @@ type Reconciler struct {
 	// StatusBatching is how long a status waits for the next one.
 	StatusBatching publish.Batching
 
-	kinds             *kinds
-	failures          undone.Failures
-	unreadableParents unreadableParents
-	compared          writer.Comparisons
-	repeats           undone.Repeats
-	contests          undone.Contests
-	observed          observe.Memory
-	statuses          publish.Memory
-	// unreached are the subsets that the last pass of a parent did not reach, as in planner.Input.
-	unreached perparent.Memory[map[string]int]
-	gathering gathering
-	// tidied is execute.Executor.Tidied.
-	tidied perparent.Memory[string]
+	kinds    *kinds
+	failures undone.Failures
+	compared writer.Comparisons
+	repeats  undone.Repeats
+	contests undone.Contests
+	observed observe.Memory
+	statuses publish.Memory
+	memory   memory.Memory
 }
 
 // Checks observes the checks of rollouts (package checks). It never waits.
@@ -109,7 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	defer pass.End()
-	r.gathering.begin(req.NamespacedName, r.Clock.Now())
+	r.gathering().begin(req.NamespacedName)
 	return r.pass(ctx, parent, pass)
 }
 
@@ -142,8 +137,7 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 	}
 	results := executor.Execute(ctx, in, plan, func() bool { return pass.MayContinue(ctx, parent) })
 	again := executor.StartRuns(ctx, in, plan)
-	r.unreached.Set(client.ObjectKeyFromObject(parent), "", plan.Unreached(results))
-	r.gathering.idle.Set(client.ObjectKeyFromObject(parent), "", !plan.Waits(results))
+	r.gathering().end(client.ObjectKeyFromObject(parent), !plan.Waits(results), plan.Unreached(results))
 	if pass.ParentIsGone() {
 		return ctrl.Result{}, nil // there is no object with a status
 	}
@@ -176,7 +170,11 @@ func (r *Reconciler) WroteQuietly(parent client.ObjectKey, resourceVersion strin
 
 // Gathers reports whether, according to the last pass over a parent, nothing waits for an event of a replica or a child, so
 // that such events may start one pass together.
-func (r *Reconciler) Gathers(parent client.ObjectKey) bool { return r.gathering.idle.Get(parent, "") }
+func (r *Reconciler) Gathers(parent client.ObjectKey) bool {
+	return r.gathering().lastPass(parent).Get().idle
+}
+
+func (r *Reconciler) gathering() *gathering { return &gathering{clock: r.Clock, memory: &r.memory} }
 
 // forget removes the state of a parent that is gone.
 func (r *Reconciler) forget(key client.ObjectKey) {
@@ -187,9 +185,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.contests.Forget(key)
 	r.observed.Forget(key)
 	r.statuses.Forget(key)
-	r.unreached.Forget(key)
-	r.gathering.forget(key)
-	r.tidied.Forget(key)
+	r.memory.Forget(key)
 	r.Shares.Forget(key)
 	r.forgetChecks(key)
 }
@@ -201,7 +197,7 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 		return nil, err
 	}
 	r.failures.Succeeded(client.ObjectKeyFromObject(parent), readFailures)
-	seen.Unreached = r.unreached.Get(client.ObjectKeyFromObject(parent), "")
+	seen.Unreached = r.gathering().lastPass(client.ObjectKeyFromObject(parent)).Get().unreached
 	if r.Checks != nil {
 		seen.Checks = r.Checks.Results(client.ObjectKeyFromObject(parent)) // after the replicas: not older than what the step is reached by
 		execute.ExplainAbsent(&r.failures, parent, seen.Checks)
@@ -221,7 +217,8 @@ func (r *Reconciler) observer(adapter adapters.Adapter) *observe.Observer {
 
 func (r *Reconciler) executor(in *planner.Input) *execute.Executor {
 	return &execute.Executor{
-		Client: r.Client, Live: r.Live, Clock: r.Clock, Writer: r.writer(in.Spec.Adapter), Failures: &r.failures, Repeats: &r.repeats, Tidied: &r.tidied,
+		Client: r.Client, Live: r.Live, Clock: r.Clock, Writer: r.writer(in.Spec.Adapter), Failures: &r.failures, Repeats: &r.repeats,
+		Memory:    r.memory.Of(client.ObjectKeyFromObject(in.Parent)),
 		ReadChild: r.observer(in.Spec.Adapter).ReadChild,
 	}
 }

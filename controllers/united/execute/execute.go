@@ -18,15 +18,15 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/perparent"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/subset/writer"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/undone"
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
-// Executor carries out the plans of the parents of one kind.
+// Executor carries out the plans of one parent.
 type Executor struct {
 	Client client.Client
 	// Live reads past the cache.
@@ -36,8 +36,8 @@ type Executor struct {
 	// Failures and Repeats are remembered from pass to pass.
 	Failures *undone.Failures
 	Repeats  *undone.Repeats
-	// Tidied has for which runs the others of a parent were last tidied (TidyRuns).
-	Tidied *perparent.Memory[string]
+	// Memory is what is remembered of the parent.
+	Memory memory.Entry
 	// ReadChild reads a child that was written.
 	ReadChild func(w *world.World, subset string, object *unstructured.Unstructured) (*world.Child, error)
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/known"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/runs"
 	"github.com/unitedworkloads/united/controllers/united/spec"
@@ -137,15 +138,18 @@ func (e *Executor) ownRun(ctx context.Context, parent *v1alpha1.UnitedDeployment
 	return nil
 }
 
+// tidied says for which runs the others of a parent were last tidied.
+type tidied string
+
 // TidyRuns ends the runs of a parent that nobody waits for any more, and deletes those that have ended long ago, when what the
 // parent waits for has changed.
 func (e *Executor) TidyRuns(ctx context.Context, in *planner.Input, p *planner.Plan) error {
 	if in.Parent.Spec.Paused {
 		return nil // everything stays as it is
 	}
-	parent, wanted, used := client.ObjectKeyFromObject(in.Parent), p.WantedRuns(), in.KindsOfRuns()
-	key := strings.Join(wanted, ",") + "/" + fmt.Sprint(len(used))
-	if len(used) == 0 || e.Tidied.Get(parent, "") == key {
+	wanted, used, last := p.WantedRuns(), in.KindsOfRuns(), memory.Slot[tidied]{Entry: e.Memory}
+	key := tidied(strings.Join(wanted, ",") + "/" + fmt.Sprint(len(used)))
+	if len(used) == 0 || last.Get() == key {
 		return nil
 	}
 	for _, kind := range used {
@@ -153,7 +157,7 @@ func (e *Executor) TidyRuns(ctx context.Context, in *planner.Input, p *planner.P
 			return err
 		}
 	}
-	e.Tidied.Set(parent, "", key)
+	last.Set(key)
 	return nil
 }
 

@@ -22,9 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/perparent"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/known"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/runs"
 	"github.com/unitedworkloads/united/controllers/united/undone"
@@ -153,7 +153,7 @@ func TestTidyRuns(t *testing.T) {
 			return c.Delete(ctx, o, opts...)
 		},
 	}).Build()
-	e := &Executor{Client: c, Live: c, Tidied: &perparent.Memory[string]{}}
+	e := &Executor{Client: c, Live: c, Memory: new(memory.Memory).Of(client.ObjectKeyFromObject(checkedParent()))}
 	in := &planner.Input{World: world.World{Parent: checkedParent()}}
 	p := &planner.Plan{Rollout: &coordination.Plan{
 		State: &v1alpha1.RolloutStatus{Checks: []v1alpha1.CheckStatus{{Name: "smoke", Run: "job/wanted"}}}, Asks: []known.CheckAsk{{Run: "job/wanted-running"}},

@@ -1,7 +1,6 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memory remembers data about UnitedDeployments between passes.
 package memory
 
 import "time"
