@@ -61,7 +61,6 @@ type Reconciler struct {
 	compared writer.Comparisons
 	repeats  undone.Repeats
 	contests undone.Contests
-	observed observe.Memory
 	statuses publish.Memory
 	memory   memory.Memory
 }
@@ -110,7 +109,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // pass is one pass over a UnitedDeployment: observe, plan, execute, publish.
 func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment, pass *fairness.Pass) (ctrl.Result, error) {
-	spec, err := r.observed.Spec(parent, r.Adapters)
+	spec, err := observe.Spec(r.memory.Of(client.ObjectKeyFromObject(parent)), parent, r.Adapters)
 	if err != nil {
 		return r.publishBlocked(ctx, parent, &subset.Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error(), Stalled: true})
 	}
@@ -183,7 +182,6 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.compared.Forget(key)
 	r.repeats.Forget(key)
 	r.contests.Forget(key)
-	r.observed.Forget(key)
 	r.statuses.Forget(key)
 	r.memory.Forget(key)
 	r.Shares.Forget(key)
@@ -192,7 +190,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 
 // observe reads the world of a parent, and completes it to the input of a plan.
 func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeployment, s *spec.Spec) (*planner.Input, error) {
-	seen, err := r.observer(s.Adapter).Observe(ctx, parent, s, r.Clock.Now())
+	seen, err := r.observer(parent, s.Adapter).Observe(ctx, parent, s, r.Clock.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -211,15 +209,18 @@ func (r *Reconciler) forgetChecks(parent types.NamespacedName) {
 	}
 }
 
-func (r *Reconciler) observer(adapter adapters.Adapter) *observe.Observer {
-	return &observe.Observer{Client: r.Client, Live: r.Live, Related: r.Related, Writes: r.writer(adapter), Failures: &r.failures, Memory: &r.observed}
+func (r *Reconciler) observer(parent *v1alpha1.UnitedDeployment, adapter adapters.Adapter) *observe.Observer {
+	return &observe.Observer{
+		Client: r.Client, Live: r.Live, Related: r.Related, Writes: r.writer(adapter), Failures: &r.failures,
+		Memory: r.memory.Of(client.ObjectKeyFromObject(parent)),
+	}
 }
 
 func (r *Reconciler) executor(in *planner.Input) *execute.Executor {
 	return &execute.Executor{
 		Client: r.Client, Live: r.Live, Clock: r.Clock, Writer: r.writer(in.Spec.Adapter), Failures: &r.failures, Repeats: &r.repeats,
 		Memory:    r.memory.Of(client.ObjectKeyFromObject(in.Parent)),
-		ReadChild: r.observer(in.Spec.Adapter).ReadChild,
+		ReadChild: r.observer(in.Parent, in.Spec.Adapter).ReadChild,
 	}
 }
 

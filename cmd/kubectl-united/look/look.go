@@ -23,6 +23,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/adapters/all"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 	"github.com/unitedworkloads/united/controllers/united/observe"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
@@ -35,7 +36,7 @@ import (
 type Looker struct {
 	// From has the objects by their labels, and Live reads past a cache.
 	From, Live client.Reader
-	memory     observe.Memory
+	memory     memory.Memory
 	failures   undone.Failures
 }
 
@@ -48,7 +49,7 @@ func (l *Looker) World(ctx context.Context, parent *v1alpha1.UnitedDeployment, n
 	if err != nil {
 		return nil, err
 	}
-	observer := &observe.Observer{Client: byLabel{l.From}, Live: l.Live, Writes: unwritten{}, Failures: &l.failures, Memory: &l.memory}
+	observer := &observe.Observer{Client: byLabel{l.From}, Live: l.Live, Writes: unwritten{}, Failures: &l.failures, Memory: l.memory.Of(client.ObjectKeyFromObject(parent))}
 	if delegating, ok := read.Adapter.(adapters.Delegating); ok {
 		observer.Related = map[schema.GroupVersionKind]client.Reader{delegating.GroupVersionKind(): related{l.Live, delegating}}
 	}

@@ -8,17 +8,18 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/adapters"
-	"github.com/unitedworkloads/united/controllers/perparent"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
-// observedChildren remembers the last decoded children of each parent, with their pods. A change of a pod triggers a
+// observedChildren remembers the last decoded children of a parent, with their pods. A change of a pod triggers a
 // pass over all subsets, of which all but one are unchanged.
-type observedChildren struct {
-	perparent.Memory[observedChild]
+type observedChildren struct{ memory.Named[observedChild] }
+
+func (o *Observer) children() observedChildren {
+	return observedChildren{memory.Named[observedChild]{Entry: o.Memory}}
 }
 
 type observedChild struct {
@@ -37,22 +38,22 @@ type objectVersion struct {
 
 // observe is Adapter.Observe for the child of a subset. The caller owns the result, except for parts that are shared
 // with the cache.
-func (l *observedChildren) observe(w *world.World, subset string, child *unstructured.Unstructured) (*adapters.Observed, error) {
-	parent, have := client.ObjectKeyFromObject(w.Parent), adapters.Dependents{Pods: w.Pods[subset], Related: w.Related[subset]}
-	if last := l.Get(parent, subset); last.isOf(child, have) {
+func (l observedChildren) observe(w *world.World, subset string, child *unstructured.Unstructured) (*adapters.Observed, error) {
+	have := adapters.Dependents{Pods: w.Pods[subset], Related: w.Related[subset]}
+	if last := l.Get(subset); last.isOf(child, have) {
 		return ownCopy(last.observed), nil
 	}
 	observed, err := w.Spec.Adapter.Observe(child, have)
 	if err != nil {
 		return nil, err
 	}
-	l.Set(parent, subset, observedChild{versionOf(child), versionsOf(have), ownCopy(observed)})
+	l.Set(subset, observedChild{versionOf(child), versionsOf(have), ownCopy(observed)})
 	return observed, nil
 }
 
 // keepOnly removes the children of the parent that no longer exist.
-func (l *observedChildren) keepOnly(w *world.World) {
-	l.DeleteFunc(client.ObjectKeyFromObject(w.Parent), func(subset string, _ observedChild) bool { return w.Children[subset] == nil })
+func (l observedChildren) keepOnly(w *world.World) {
+	l.DeleteFunc(func(subset string, _ observedChild) bool { return w.Children[subset] == nil })
 }
 
 // ownCopy returns a copy whose fields and replicas can be changed.

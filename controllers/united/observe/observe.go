@@ -22,9 +22,9 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/perparent"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/subset/ownership"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/revision/store"
 	"github.com/unitedworkloads/united/controllers/united/spec"
@@ -33,7 +33,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
-// Observer reads the worlds of parents. It writes nothing.
+// Observer reads the world of a parent. It writes nothing.
 type Observer struct {
 	// Client reads from the cache, with an index by the label united.dev/name.
 	Client client.Reader
@@ -45,7 +45,8 @@ type Observer struct {
 	Writes  Writes
 	// Failures are those of writes: a child of which one failed is looked up less often.
 	Failures *undone.Failures
-	Memory   *Memory
+	// Memory is what is remembered of the parent. If it is lost, that costs only additional reads.
+	Memory memory.Entry
 }
 
 // Writes is what is remembered of the writes to the children of a kind, and where they are read past the cache because
@@ -61,24 +62,8 @@ type Writes interface {
 	Stripped(ctx context.Context, c *adapters.Child) (*unstructured.Unstructured, error)
 }
 
-// Memory is what an Observer remembers. If it is lost, that costs only additional reads.
-type Memory struct {
-	specs    perparent.Memory[decodedSpec]
-	children observedChildren
-	holders  holders
-	parsed   store.Parsed
-}
-
-// Forget forgets a parent.
-func (m *Memory) Forget(parent types.NamespacedName) {
-	m.specs.Forget(parent)
-	m.children.Forget(parent)
-	m.holders.Forget(parent)
-	m.parsed.Forget(parent)
-}
-
 func (o *Observer) store() *store.Reader {
-	return &store.Reader{Cached: o.Client, Live: o.Live, Parsed: &o.Memory.parsed}
+	return &store.Reader{Cached: o.Client, Live: o.Live, Memory: o.Memory}
 }
 
 // Observe reads everything that belongs to the parent. Children and pods are found by their labels; children that the
@@ -110,7 +95,7 @@ func (o *Observer) Observe(ctx context.Context, parent *v1alpha1.UnitedDeploymen
 		o.addChild(w, name, object)
 	}
 	o.readStripped(ctx, w)
-	o.Memory.children.keepOnly(w)
+	o.children().keepOnly(w)
 	o.findContested(ctx, w)
 	o.readOutlived(ctx, w)
 	o.readNameHolders(ctx, w)
@@ -277,7 +262,7 @@ func (o *Observer) ReadChild(w *world.World, name string, object *unstructured.U
 	if why := UnreadableChild(object); why != "" {
 		return nil, errUnreadable(object, why)
 	}
-	observed, err := o.Memory.children.observe(w, name, object)
+	observed, err := o.children().observe(w, name, object)
 	if err != nil {
 		return nil, errUnreadable(object, err.Error())
 	}
