@@ -61,7 +61,6 @@ type Reconciler struct {
 	compared writer.Comparisons
 	repeats  undone.Repeats
 	contests undone.Contests
-	statuses publish.Memory
 	memory   memory.Memory
 }
 
@@ -149,11 +148,11 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 	if unrecorded != nil {
 		describe(nil)
 	}
-	wait, err := r.publisher().Publish(ctx, parent, status, describe, plan, results)
+	wait, err := r.publisher(parent).Publish(ctx, parent, status, describe, plan, results)
 	if err != nil {
 		return r.requeueAfter(err)
 	}
-	wait = sooner(sooner(wait, again), sooner(wake, r.publisher().ConfirmAfter(parent)))
+	wait = sooner(sooner(wait, again), sooner(wake, r.publisher(parent).ConfirmAfter(parent)))
 	if unrecorded != nil {
 		result, err := r.requeueAfter(unrecorded)
 		return ctrl.Result{RequeueAfter: sooner(wait, result.RequeueAfter)}, err
@@ -164,7 +163,7 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 // WroteQuietly reports whether a version of a parent is one that this process wrote, and that changed only parts of the
 // status by which no pass decides.
 func (r *Reconciler) WroteQuietly(parent client.ObjectKey, resourceVersion string) bool {
-	return r.statuses.Quiet(parent, resourceVersion)
+	return publish.Quiet(r.memory.Of(parent), resourceVersion)
 }
 
 // Gathers reports whether, according to the last pass over a parent, nothing waits for an event of a replica or a child, so
@@ -182,7 +181,6 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.compared.Forget(key)
 	r.repeats.Forget(key)
 	r.contests.Forget(key)
-	r.statuses.Forget(key)
 	r.memory.Forget(key)
 	r.Shares.Forget(key)
 	r.forgetChecks(key)
@@ -224,11 +222,11 @@ func (r *Reconciler) executor(in *planner.Input) *execute.Executor {
 	}
 }
 
-// publisher returns what publishes the result of a pass.
-func (r *Reconciler) publisher() *publish.Publisher {
+// publisher returns what publishes the result of a pass over a parent.
+func (r *Reconciler) publisher(parent *v1alpha1.UnitedDeployment) *publish.Publisher {
 	return &publish.Publisher{
 		Client: r.Client, Live: r.Live, Adapters: r.Adapters, Recorder: r.Recorder, Metrics: r.Metrics, Clock: r.Clock,
-		Batching: r.StatusBatching, Repeats: &r.repeats, Memory: &r.statuses,
+		Batching: r.StatusBatching, Repeats: &r.repeats, Memory: r.memory.Of(client.ObjectKeyFromObject(parent)),
 	}
 }
 
@@ -267,7 +265,7 @@ func (r *Reconciler) publishBlocked(ctx context.Context, parent *v1alpha1.United
 	describe := func(overridden *undone.OverriddenError) *v1alpha1.UnitedDeploymentStatus {
 		return report.Blocked(parent, failure, overridden, now)
 	}
-	wait, err := r.publisher().Publish(ctx, parent, describe(nil), describe, nil, nil)
+	wait, err := r.publisher(parent).Publish(ctx, parent, describe(nil), describe, nil, nil)
 	if err != nil {
 		return r.requeueAfter(err)
 	}
@@ -275,9 +273,9 @@ func (r *Reconciler) publishBlocked(ctx context.Context, parent *v1alpha1.United
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	if failure.RetryAt.IsZero() {
-		return ctrl.Result{RequeueAfter: r.publisher().ConfirmAfter(parent)}, nil // only a change of the spec helps, and that is watched
+		return ctrl.Result{RequeueAfter: r.publisher(parent).ConfirmAfter(parent)}, nil // only a change of the spec helps, and that is watched
 	}
-	return ctrl.Result{RequeueAfter: sooner(max(failure.RetryAt.Sub(now), time.Millisecond), r.publisher().ConfirmAfter(parent))}, nil
+	return ctrl.Result{RequeueAfter: sooner(max(failure.RetryAt.Sub(now), time.Millisecond), r.publisher(parent).ConfirmAfter(parent))}, nil
 }
 
 // requeueAfter returns when to try again after an error. Normally a watch reports the change earlier. But the API

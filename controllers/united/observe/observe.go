@@ -95,7 +95,7 @@ func (o *Observer) Observe(ctx context.Context, parent *v1alpha1.UnitedDeploymen
 		o.addChild(w, name, object)
 	}
 	o.readStripped(ctx, w)
-	o.children().keepOnly(w)
+	o.observedChildren().DeleteFunc(func(subset string, _ observedChild) bool { return w.Children[subset] == nil })
 	o.findContested(ctx, w)
 	o.readOutlived(ctx, w)
 	o.readNameHolders(ctx, w)
@@ -262,7 +262,7 @@ func (o *Observer) ReadChild(w *world.World, name string, object *unstructured.U
 	if why := UnreadableChild(object); why != "" {
 		return nil, errUnreadable(object, why)
 	}
-	observed, err := o.children().observe(w, name, object)
+	observed, err := o.observeChild(w, name, object)
 	if err != nil {
 		return nil, errUnreadable(object, err.Error())
 	}

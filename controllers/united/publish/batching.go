@@ -8,11 +8,7 @@ import (
 	"maps"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/perparent"
 	"github.com/unitedworkloads/united/controllers/united/memory"
 )
 
@@ -38,37 +34,26 @@ func StandardBatching() Batching {
 	return Batching{Delay: 200 * time.Millisecond, Interval: 2 * time.Second, ProvisioningInterval: 10 * time.Second, MaxReturn: 5 * time.Second}
 }
 
-// Memory remembers what was published. If it is lost, that costs only additional writes.
-type Memory struct {
-	perparent.Memory[*published]
-	// quiet are the versions of the parents whose last write changed only what no pass decides by. Others read them
-	// while a pass runs.
-	quiet perparent.Memory[string]
+// quiet is the version of a parent whose last write changed only what no pass decides by. Others read it while a pass runs.
+type quiet string
+
+// Quiet reports whether a version of a parent is that one.
+func Quiet(of memory.Entry, resourceVersion string) bool {
+	return memory.Slot[quiet]{Entry: of}.Get() == quiet(resourceVersion)
 }
 
-// Quiet reports whether a version of a parent is one of those.
-func (m *Memory) Quiet(parent types.NamespacedName, resourceVersion string) bool {
-	return m.quiet.Get(parent, "") == resourceVersion
-}
-
-// Forget forgets a parent.
-func (m *Memory) Forget(parent types.NamespacedName) {
-	m.Memory.Forget(parent)
-	m.quiet.Forget(parent)
-}
-
-// of returns what was published of a parent.
-func (m *Memory) of(parent *v1alpha1.UnitedDeployment) *published {
-	key := client.ObjectKeyFromObject(parent)
-	kept := m.Get(key, "")
+// publishedOf returns what was published of a parent.
+func publishedOf(of memory.Entry) *published {
+	slot := memory.Slot[*published]{Entry: of}
+	kept := slot.Get()
 	if kept == nil {
 		kept = &published{}
-		m.Set(key, "", kept)
+		slot.Set(kept)
 	}
 	return kept
 }
 
-// published is what was published of a parent.
+// published is what is remembered of what was published of a parent. If it is lost, that costs only additional writes.
 type published struct {
 	// since is when the first change occurred that is not written; zero if all changes are.
 	since time.Time

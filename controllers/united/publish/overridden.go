@@ -24,6 +24,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/subset/ownership"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
@@ -66,7 +67,7 @@ func (w *Publisher) publishStatus(ctx context.Context, parent *v1alpha1.UnitedDe
 	}
 	override, err := w.wroteStatus(after, content, status)
 	if err == nil && override == (undone.Override{}) && sameMetadata(parent, after) && !Decides(&parent.Status, status) {
-		w.Memory.quiet.Set(key, "", after.ResourceVersion)
+		memory.Slot[quiet]{Entry: w.Memory}.Set(quiet(after.ResourceVersion))
 	}
 	if err == nil && override != (undone.Override{}) && after.ResourceVersion == parent.ResourceVersion {
 		// Admission restored the previous status: no watch will trigger another pass.
