@@ -57,7 +57,6 @@ type Reconciler struct {
 	StatusBatching publish.Batching
 
 	kinds    *kinds
-	failures undone.Failures
 	compared writer.Comparisons
 	repeats  undone.Repeats
 	contests undone.Contests
@@ -108,7 +107,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // pass is one pass over a UnitedDeployment: observe, plan, execute, publish.
 func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment, pass *fairness.Pass) (ctrl.Result, error) {
-	spec, err := observe.Spec(r.memory.Of(client.ObjectKeyFromObject(parent)), parent, r.Adapters)
+	spec, err := observe.Spec(r.entry(parent), parent, r.Adapters)
 	if err != nil {
 		return r.publishBlocked(ctx, parent, &subset.Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error(), Stalled: true})
 	}
@@ -174,10 +173,14 @@ func (r *Reconciler) Gathers(parent client.ObjectKey) bool {
 
 func (r *Reconciler) gathering() *gathering { return &gathering{clock: r.Clock, memory: &r.memory} }
 
+// entry is what is remembered of a parent.
+func (r *Reconciler) entry(parent *v1alpha1.UnitedDeployment) memory.Entry {
+	return r.memory.Of(client.ObjectKeyFromObject(parent))
+}
+
 // forget removes the state of a parent that is gone.
 func (r *Reconciler) forget(key client.ObjectKey) {
 	r.Metrics.Forget(key)
-	r.failures.Forget(key)
 	r.compared.Forget(key)
 	r.repeats.Forget(key)
 	r.contests.Forget(key)
@@ -192,11 +195,11 @@ func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeploym
 	if err != nil {
 		return nil, err
 	}
-	r.failures.Succeeded(client.ObjectKeyFromObject(parent), readFailures)
+	undone.FailuresOf(r.entry(parent)).Succeeded(readFailures)
 	seen.Unreached = r.gathering().lastPass(client.ObjectKeyFromObject(parent)).Get().unreached
 	if r.Checks != nil {
 		seen.Checks = r.Checks.Results(client.ObjectKeyFromObject(parent)) // after the replicas: not older than what the step is reached by
-		execute.ExplainAbsent(&r.failures, parent, seen.Checks)
+		execute.ExplainAbsent(undone.FailuresOf(r.entry(parent)), parent, seen.Checks)
 	}
 	return planner.NewInput(seen)
 }
@@ -209,15 +212,13 @@ func (r *Reconciler) forgetChecks(parent types.NamespacedName) {
 
 func (r *Reconciler) observer(parent *v1alpha1.UnitedDeployment, adapter adapters.Adapter) *observe.Observer {
 	return &observe.Observer{
-		Client: r.Client, Live: r.Live, Related: r.Related, Writes: r.writer(adapter), Failures: &r.failures,
-		Memory: r.memory.Of(client.ObjectKeyFromObject(parent)),
+		Client: r.Client, Live: r.Live, Related: r.Related, Writes: r.writer(adapter), Memory: r.entry(parent),
 	}
 }
 
 func (r *Reconciler) executor(in *planner.Input) *execute.Executor {
 	return &execute.Executor{
-		Client: r.Client, Live: r.Live, Clock: r.Clock, Writer: r.writer(in.Spec.Adapter), Failures: &r.failures, Repeats: &r.repeats,
-		Memory:    r.memory.Of(client.ObjectKeyFromObject(in.Parent)),
+		Client: r.Client, Live: r.Live, Clock: r.Clock, Writer: r.writer(in.Spec.Adapter), Memory: r.entry(in.Parent), Repeats: &r.repeats,
 		ReadChild: r.observer(in.Parent, in.Spec.Adapter).ReadChild,
 	}
 }
@@ -226,7 +227,7 @@ func (r *Reconciler) executor(in *planner.Input) *execute.Executor {
 func (r *Reconciler) publisher(parent *v1alpha1.UnitedDeployment) *publish.Publisher {
 	return &publish.Publisher{
 		Client: r.Client, Live: r.Live, Adapters: r.Adapters, Recorder: r.Recorder, Metrics: r.Metrics, Clock: r.Clock,
-		Batching: r.StatusBatching, Repeats: &r.repeats, Memory: r.memory.Of(client.ObjectKeyFromObject(parent)),
+		Batching: r.StatusBatching, Repeats: &r.repeats, Memory: r.entry(parent),
 	}
 }
 
@@ -246,10 +247,10 @@ func (r *Reconciler) publishUnread(ctx context.Context, parent *v1alpha1.UnitedD
 	if errors.Is(err, subset.ErrStale) || ctx.Err() != nil {
 		return r.requeueAfter(err)
 	}
-	key, attempt, now := client.ObjectKeyFromObject(parent), undone.AttemptOn(parent, nil), r.Clock.Now()
-	failure := r.failures.Pending(key, readFailures, attempt, now)
+	failures, attempt, now := undone.FailuresOf(r.entry(parent)), undone.AttemptOn(parent, nil), r.Clock.Now()
+	failure := failures.Pending(readFailures, attempt, now)
 	if failure == nil {
-		failure = r.failures.Failed(key, readFailures, attempt, err, now)
+		failure = failures.Failed(readFailures, attempt, err, now)
 		ctrl.LoggerFrom(ctx).Info("could not read", "error", err.Error(), "retryAt", failure.RetryAt)
 	}
 	if !failure.Repeated {

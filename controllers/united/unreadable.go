@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/transport"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/json"
 
@@ -47,7 +46,7 @@ func unreadableParent(parent *v1alpha1.UnitedDeployment) string {
 func (r *Reconciler) reportUnreadable(ctx context.Context, parent *v1alpha1.UnitedDeployment, why string) (ctrl.Result, error) {
 	failure := &subset.Failure{Reason: v1alpha1.ReasonUnreadable, Stalled: true,
 		Message: "United cannot read the object, and changes nothing until it can: " + why}
-	known := memory.Slot[unreadableUID]{Entry: r.memory.Of(client.ObjectKeyFromObject(parent))}
+	known := memory.Slot[unreadableUID]{Entry: r.entry(parent)}
 	first := known.Get() != unreadableUID(parent.UID)
 	known.Set(unreadableUID(parent.UID))
 	r.Metrics.Unreadable(parent)

@@ -29,7 +29,6 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/revision/store"
 	"github.com/unitedworkloads/united/controllers/united/spec"
-	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 // Looker looks with the rights of a user. It remembers what saves reads.
@@ -37,7 +36,6 @@ type Looker struct {
 	// From has the objects by their labels, and Live reads past a cache.
 	From, Live client.Reader
 	memory     memory.Memory
-	failures   undone.Failures
 }
 
 // New returns a Looker that asks the API server.
@@ -49,7 +47,7 @@ func (l *Looker) World(ctx context.Context, parent *v1alpha1.UnitedDeployment, n
 	if err != nil {
 		return nil, err
 	}
-	observer := &observe.Observer{Client: byLabel{l.From}, Live: l.Live, Writes: unwritten{}, Failures: &l.failures, Memory: l.memory.Of(client.ObjectKeyFromObject(parent))}
+	observer := &observe.Observer{Client: byLabel{l.From}, Live: l.Live, Writes: unwritten{}, Memory: l.memory.Of(client.ObjectKeyFromObject(parent))}
 	if delegating, ok := read.Adapter.(adapters.Delegating); ok {
 		observer.Related = map[schema.GroupVersionKind]client.Reader{delegating.GroupVersionKind(): related{l.Live, delegating}}
 	}

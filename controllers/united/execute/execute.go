@@ -33,14 +33,14 @@ type Executor struct {
 	Live   client.Reader
 	Clock  clock.PassiveClock
 	Writer *writer.Writer
-	// Failures and Repeats are remembered from pass to pass.
-	Failures *undone.Failures
-	Repeats  *undone.Repeats
 	// Memory is what is remembered of the parent.
-	Memory memory.Entry
+	Memory  memory.Entry
+	Repeats *undone.Repeats
 	// ReadChild reads a child that was written.
 	ReadChild func(w *world.World, subset string, object *unstructured.Unstructured) (*world.Child, error)
 }
+
+func (e *Executor) failures() undone.Failures { return undone.FailuresOf(e.Memory) }
 
 // executor executes the plan of one pass. It changes neither the plan nor the input.
 type executor struct {
@@ -89,7 +89,7 @@ func (e *executor) write(ctx context.Context, s *planner.SubsetPlan, step subset
 // plan.
 func (e *executor) apply(ctx context.Context, s *planner.SubsetPlan, step subset.Step, why string) *planner.Result {
 	current := e.currentChild(s)
-	e.Failures.Expire(e.parent(), reminderKey(s.Name), e.in.Now)
+	e.failures().Expire(reminderKey(s.Name), e.in.Now)
 	o := e.attempt(ctx, e.in, s.Name, current, func(o *planner.Result) error {
 		o.WaitReason = why
 		after, wrote, err := e.Writer.Execute(ctx, step, current)
@@ -260,8 +260,8 @@ func overridden(e *undone.OverriddenError) *subset.Failure {
 
 // attempt tries a write on a subset's child, unless the same write failed and it is too early to try again.
 func (e *Executor) attempt(ctx context.Context, in *planner.Input, name string, current *unstructured.Unstructured, try func(*planner.Result) error) *planner.Result {
-	parent, attempt := client.ObjectKeyFromObject(in.Parent), undone.AttemptOn(in.Parent, current)
-	if pending := e.Failures.Pending(parent, name, attempt, in.Now); pending != nil {
+	attempt := undone.AttemptOn(in.Parent, current)
+	if pending := e.failures().Pending(name, attempt, in.Now); pending != nil {
 		return &planner.Result{Failure: pending}
 	}
 	o, putOff := &planner.Result{}, (*undone.OverriddenError)(nil)
@@ -274,10 +274,10 @@ func (e *Executor) attempt(ctx context.Context, in *planner.Input, name string, 
 			ctrl.LoggerFrom(ctx).Info("cannot write yet", "subset", name, "error", err.Error())
 		}
 	case err != nil:
-		o.Failure = e.Failures.Failed(parent, name, attempt, err, in.Now)
+		o.Failure = e.failures().Failed(name, attempt, err, in.Now)
 		ctrl.LoggerFrom(ctx).Info("could not write", "subset", name, "reason", o.Failure.Reason, "error", err.Error(), "retryAt", o.Failure.RetryAt)
 	default:
-		e.Failures.Succeeded(parent, name)
+		e.failures().Succeeded(name)
 	}
 	return o
 }

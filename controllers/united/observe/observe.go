@@ -43,8 +43,6 @@ type Observer struct {
 	// (adapters.Delegating).
 	Related map[schema.GroupVersionKind]client.Reader
 	Writes  Writes
-	// Failures are those of writes: a child of which one failed is looked up less often.
-	Failures *undone.Failures
 	// Memory is what is remembered of the parent. If it is lost, that costs only additional reads.
 	Memory memory.Entry
 }
@@ -61,6 +59,9 @@ type Writes interface {
 	// Stripped returns a child that has lost one of its labels; nil if there is none.
 	Stripped(ctx context.Context, c *adapters.Child) (*unstructured.Unstructured, error)
 }
+
+// failures are those of writes: a child of which one failed is looked up less often.
+func (o *Observer) failures() undone.Failures { return undone.FailuresOf(o.Memory) }
 
 func (o *Observer) store() *store.Reader {
 	return &store.Reader{Cached: o.Client, Live: o.Live, Memory: o.Memory}
@@ -188,8 +189,8 @@ const unlistedRevisions = "revisions/unlisted"
 // which they are found. Executor.KeepRevision restores that label. If a revision does not exist, it is looked up less and less
 // often, because no watch reports when it appears without its label.
 func (o *Observer) readUnlabelled(ctx context.Context, w *world.World, names []string) error {
-	parent, attempt := client.ObjectKeyFromObject(w.Parent), undone.Attempt{UID: w.Parent.UID}
-	if pending := o.Failures.Pending(parent, unlistedRevisions, attempt, w.Now); pending != nil {
+	attempt := undone.Attempt{UID: w.Parent.UID}
+	if pending := o.failures().Pending(unlistedRevisions, attempt, w.Now); pending != nil {
 		wakeAt(w, pending.RetryAt)
 		return nil
 	}
@@ -211,10 +212,10 @@ func (o *Observer) readUnlabelled(ctx context.Context, w *world.World, names []s
 		}
 	}
 	if gone == nil {
-		o.Failures.Succeeded(parent, unlistedRevisions)
+		o.failures().Succeeded(unlistedRevisions)
 		return nil
 	}
-	wakeAt(w, o.Failures.Failed(parent, unlistedRevisions, attempt, gone, w.Now).RetryAt)
+	wakeAt(w, o.failures().Failed(unlistedRevisions, attempt, gone, w.Now).RetryAt)
 	return nil
 }
 
