@@ -56,11 +56,8 @@ type Reconciler struct {
 	// StatusBatching is how long a status waits for the next one.
 	StatusBatching publish.Batching
 
-	kinds    *kinds
-	compared writer.Comparisons
-	repeats  undone.Repeats
-	contests undone.Contests
-	memory   memory.Memory
+	kinds  *kinds
+	memory memory.Memory
 }
 
 // Checks observes the checks of rollouts (package checks). It never waits.
@@ -151,7 +148,7 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 	if err != nil {
 		return r.requeueAfter(err)
 	}
-	wait = sooner(sooner(wait, again), sooner(wake, r.publisher(parent).ConfirmAfter(parent)))
+	wait = sooner(sooner(wait, again), sooner(wake, r.publisher(parent).ConfirmAfter()))
 	if unrecorded != nil {
 		result, err := r.requeueAfter(unrecorded)
 		return ctrl.Result{RequeueAfter: sooner(wait, result.RequeueAfter)}, err
@@ -181,9 +178,6 @@ func (r *Reconciler) entry(parent *v1alpha1.UnitedDeployment) memory.Entry {
 // forget removes the state of a parent that is gone.
 func (r *Reconciler) forget(key client.ObjectKey) {
 	r.Metrics.Forget(key)
-	r.compared.Forget(key)
-	r.repeats.Forget(key)
-	r.contests.Forget(key)
 	r.memory.Forget(key)
 	r.Shares.Forget(key)
 	r.forgetChecks(key)
@@ -212,13 +206,13 @@ func (r *Reconciler) forgetChecks(parent types.NamespacedName) {
 
 func (r *Reconciler) observer(parent *v1alpha1.UnitedDeployment, adapter adapters.Adapter) *observe.Observer {
 	return &observe.Observer{
-		Client: r.Client, Live: r.Live, Related: r.Related, Writes: r.writer(adapter), Memory: r.entry(parent),
+		Client: r.Client, Live: r.Live, Related: r.Related, Writes: r.writer(parent, adapter), Memory: r.entry(parent),
 	}
 }
 
 func (r *Reconciler) executor(in *planner.Input) *execute.Executor {
 	return &execute.Executor{
-		Client: r.Client, Live: r.Live, Clock: r.Clock, Writer: r.writer(in.Spec.Adapter), Memory: r.entry(in.Parent), Repeats: &r.repeats,
+		Client: r.Client, Live: r.Live, Clock: r.Clock, Writer: r.writer(in.Parent, in.Spec.Adapter), Memory: r.entry(in.Parent),
 		ReadChild: r.observer(in.Parent, in.Spec.Adapter).ReadChild,
 	}
 }
@@ -227,15 +221,12 @@ func (r *Reconciler) executor(in *planner.Input) *execute.Executor {
 func (r *Reconciler) publisher(parent *v1alpha1.UnitedDeployment) *publish.Publisher {
 	return &publish.Publisher{
 		Client: r.Client, Live: r.Live, Adapters: r.Adapters, Recorder: r.Recorder, Metrics: r.Metrics, Clock: r.Clock,
-		Batching: r.StatusBatching, Repeats: &r.repeats, Memory: r.entry(parent),
+		Batching: r.StatusBatching, Memory: r.entry(parent),
 	}
 }
 
-func (r *Reconciler) writer(adapter adapters.Adapter) *writer.Writer {
-	return &writer.Writer{
-		Adapter: adapter, Client: r.Client, Live: r.Live, Now: r.Clock.Now,
-		Comparisons: &r.compared, Repeats: &r.repeats, Contests: &r.contests,
-	}
+func (r *Reconciler) writer(parent *v1alpha1.UnitedDeployment, adapter adapters.Adapter) *writer.Writer {
+	return &writer.Writer{Adapter: adapter, Client: r.Client, Live: r.Live, Now: r.Clock.Now, Memory: r.entry(parent)}
 }
 
 // readFailures is the key of failures to read in the failures by subset; no subset has such a name.
@@ -274,9 +265,9 @@ func (r *Reconciler) publishBlocked(ctx context.Context, parent *v1alpha1.United
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	if failure.RetryAt.IsZero() {
-		return ctrl.Result{RequeueAfter: r.publisher(parent).ConfirmAfter(parent)}, nil // only a change of the spec helps, and that is watched
+		return ctrl.Result{RequeueAfter: r.publisher(parent).ConfirmAfter()}, nil // only a change of the spec helps, and that is watched
 	}
-	return ctrl.Result{RequeueAfter: sooner(max(failure.RetryAt.Sub(now), time.Millisecond), r.publisher(parent).ConfirmAfter(parent))}, nil
+	return ctrl.Result{RequeueAfter: sooner(max(failure.RetryAt.Sub(now), time.Millisecond), r.publisher(parent).ConfirmAfter())}, nil
 }
 
 // requeueAfter returns when to try again after an error. Normally a watch reports the change earlier. But the API

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/adapters"
@@ -126,10 +125,10 @@ func (r related) List(ctx context.Context, list client.ObjectList, opts ...clien
 type unwritten struct{}
 
 // Intact reports that somebody may have changed the child.
-func (unwritten) Intact(types.NamespacedName, *unstructured.Unstructured) bool { return false }
+func (unwritten) Intact(*unstructured.Unstructured) bool { return false }
 
 // Contested reports that nobody contests it.
-func (unwritten) Contested(types.NamespacedName, *unstructured.Unstructured, *adapters.Observed) (time.Time, error) {
+func (unwritten) Contested(*unstructured.Unstructured, *adapters.Observed) (time.Time, error) {
 	return time.Time{}, nil
 }
 

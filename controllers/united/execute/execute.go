@@ -34,11 +34,12 @@ type Executor struct {
 	Clock  clock.PassiveClock
 	Writer *writer.Writer
 	// Memory is what is remembered of the parent.
-	Memory  memory.Entry
-	Repeats *undone.Repeats
+	Memory memory.Entry
 	// ReadChild reads a child that was written.
 	ReadChild func(w *world.World, subset string, object *unstructured.Unstructured) (*world.Child, error)
 }
+
+func (e *Executor) repeats() undone.Repeats { return undone.RepeatsOf(e.Memory) }
 
 func (e *Executor) failures() undone.Failures { return undone.FailuresOf(e.Memory) }
 
@@ -108,7 +109,7 @@ func (e *executor) apply(ctx context.Context, s *planner.SubsetPlan, step subset
 	if o.Child != nil {
 		current = o.Child.Object
 	}
-	return e.withNote(orOverridden(o, e.Writer.Overridden(e.parent(), s.Workload, current)), s)
+	return e.withNote(orOverridden(o, e.Writer.Overridden(s.Workload, current)), s)
 }
 
 // withNote converts a failure into a note if admission has changed the pod template of a child. A policy that redirects
@@ -128,7 +129,7 @@ func (e *executor) halt(ctx context.Context, s *planner.SubsetPlan) *planner.Res
 	if e.stripped(s) || e.in.Children[s.Name] == nil && e.in.Unreadable[s.Name] == nil {
 		o := e.attempt(ctx, e.in, s.Name, e.currentChild(s), func(*planner.Result) error { return e.Writer.Relabel(ctx, &s.Step.Child) })
 		if o.Refused() {
-			return orOverridden(o, e.Writer.Overridden(e.parent(), s.Workload, nil))
+			return orOverridden(o, e.Writer.Overridden(s.Workload, nil))
 		}
 	}
 	if was := world.SubsetStatus(&e.in.Parent.Status, s.Name); was == nil || was.Message != s.Failure.Message { // only once
@@ -149,7 +150,7 @@ func (e *executor) confirmGone(ctx context.Context, s *planner.SubsetPlan) *plan
 	if !o.Refused() {
 		return o // it is gone
 	}
-	return orOverridden(o, e.Writer.Overridden(e.parent(), s.Workload, nil))
+	return orOverridden(o, e.Writer.Overridden(s.Workload, nil))
 }
 
 // remove deletes the child of a removed subset.
@@ -164,7 +165,7 @@ func (e *executor) remove(ctx context.Context, s *planner.SubsetPlan) *planner.R
 // shrink removes replicas from the child of a subset that is being removed.
 func (e *executor) shrink(ctx context.Context, s *planner.SubsetPlan, to *adapters.Child, why string) *planner.Result {
 	fight := func() *undone.OverriddenError { // its template no longer matters
-		return e.Writer.Overridden(e.parent(), s.Workload, nil)
+		return e.Writer.Overridden(s.Workload, nil)
 	}
 	if e.in.Children[s.Name].Observed.Replicas == to.Replicas {
 		return orOverridden(&planner.Result{WaitReason: why}, fight())
@@ -189,8 +190,6 @@ func (e *executor) attemptGone(ctx context.Context, s *planner.SubsetPlan, try f
 		return try(o)
 	})
 }
-
-func (e *executor) parent() client.ObjectKey { return client.ObjectKeyFromObject(e.in.Parent) }
 
 // currentChild returns the child of a subset as it was read; nil if there is none.
 func (e *executor) currentChild(s *planner.SubsetPlan) *unstructured.Unstructured {

@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -51,9 +50,9 @@ type Observer struct {
 // of that.
 type Writes interface {
 	// Intact reports whether nobody has changed a child since it was written.
-	Intact(parent types.NamespacedName, child *unstructured.Unstructured) bool
+	Intact(child *unstructured.Unstructured) bool
 	// Contested returns until when it counts as a contest that somebody lowers the partition of a child.
-	Contested(parent types.NamespacedName, child *unstructured.Unstructured, observed *adapters.Observed) (time.Time, error)
+	Contested(child *unstructured.Unstructured, observed *adapters.Observed) (time.Time, error)
 	// Outlived returns the pods that outlived the child of a subset.
 	Outlived(ctx context.Context, namespace, parent, subset string) ([]corev1.Pod, error)
 	// Stripped returns a child that has lost one of its labels; nil if there is none.
@@ -275,14 +274,13 @@ func (o *Observer) ReadChild(w *world.World, name string, object *unstructured.U
 
 // findContested finds the children whose partition somebody lowers again and again.
 func (o *Observer) findContested(ctx context.Context, w *world.World) {
-	parent := client.ObjectKeyFromObject(w.Parent)
 	w.Contested = map[string]time.Time{}
 	for _, s := range w.Spec.Subsets {
 		c := w.Children[s.Name]
 		if c == nil {
 			continue
 		}
-		until, err := o.Writes.Contested(parent, c.Object, c.Observed)
+		until, err := o.Writes.Contested(c.Object, c.Observed)
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Info("could not find out who has lowered a partition", "subset", s.Name, "error", err.Error())
 		}
@@ -294,7 +292,7 @@ func (o *Observer) findContested(ctx context.Context, w *world.World) {
 
 // restoreRecord restores, in the observed child, what United wrote on it, if somebody has removed that.
 func (o *Observer) restoreRecord(w *world.World, name string, object *unstructured.Unstructured, observed *adapters.Observed) error {
-	if o.Writes.Intact(client.ObjectKeyFromObject(w.Parent), object) {
+	if o.Writes.Intact(object) {
 		return nil
 	}
 	taken, err := ownership.Taken(object, w.Spec.Adapter.FieldPaths().Partition)

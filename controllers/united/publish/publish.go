@@ -33,7 +33,6 @@ type Publisher struct {
 	Metrics  *Metrics
 	Clock    clock.PassiveClock
 	Batching Batching
-	Repeats  *undone.Repeats
 	// Memory is what is remembered of the parent.
 	Memory memory.Entry
 }
