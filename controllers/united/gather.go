@@ -23,7 +23,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/perparent"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 )
 
 const (
@@ -46,21 +46,39 @@ const (
 // reads them all. They are not replicas, so nothing waits for them, and many of their events trigger one pass. Before
 // this was so, passes over a parent cost 15 s of CPU while 3,000 of them were deleted.
 type gathering struct {
-	clock clock.PassiveClock
-	// begun is when the last pass over a parent began.
-	begun perparent.Memory[time.Time]
-	// idle: according to the last pass, nothing waits for a replica or a child (planner.Plan.Waits).
-	idle perparent.Memory[bool]
+	clock  clock.PassiveClock
+	memory *memory.Memory
 }
 
-// begin records that a pass begins.
-func (g *gathering) begin(parent types.NamespacedName, now time.Time) { g.begun.Set(parent, "", now) }
-
-// forget removes the state of a parent that is gone.
-func (g *gathering) forget(parent types.NamespacedName) {
-	g.begun.Forget(parent)
-	g.idle.Forget(parent)
+// lastPass is what is remembered of the last pass over a parent. Handlers of events read it during the next one.
+type lastPass struct {
+	begun time.Time
+	// idle: nothing waits for a replica or a child (planner.Plan.Waits).
+	idle bool
+	// unreached are the subsets that it did not reach, as in planner.Input.
+	unreached map[string]int
 }
+
+func (g *gathering) lastPass(parent types.NamespacedName) memory.Slot[lastPass] {
+	return memory.Slot[lastPass]{Entry: g.memory.Of(parent)}
+}
+
+// begin records that a pass begins. All else is still that of the one before.
+func (g *gathering) begin(parent types.NamespacedName) {
+	kept := g.lastPass(parent)
+	last := kept.Get()
+	last.begun = g.clock.Now()
+	kept.Set(last)
+}
+
+// end records the results of a pass.
+func (g *gathering) end(parent types.NamespacedName, idle bool, unreached map[string]int) {
+	kept := g.lastPass(parent)
+	kept.Set(lastPass{kept.Get().begun, idle, unreached})
+}
+
+// wait returns how long an event waits for others.
+func (g *gathering) wait(last lastPass) time.Duration { return gatherTime - g.clock.Since(last.begun) }
 
 // events triggers passes over the parent of an object that was created, changed or deleted.
 func (g *gathering) events() handler.EventHandler {
@@ -71,11 +89,12 @@ func (g *gathering) events() handler.EventHandler {
 				continue
 			}
 			for _, request := range parentByLabel(ctx, object) {
-				wait := gatherTime - g.clock.Since(g.begun.Get(request.NamespacedName, ""))
+				last := g.lastPass(request.NamespacedName).Get()
+				wait := g.wait(last)
 				switch {
 				case isStranger(object):
 					q.AddAfter(request, strangersWait)
-				case wait <= 0, !g.idle.Get(request.NamespacedName, "") && isUrgent(before, after):
+				case wait <= 0, !last.idle && isUrgent(before, after):
 					q.Add(request)
 				default:
 					q.AddAfter(request, wait)
@@ -100,8 +119,8 @@ func (g *gathering) events() handler.EventHandler {
 func (g *gathering) checks(onChange func(func(parent types.NamespacedName))) source.Source {
 	return source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		onChange(func(parent types.NamespacedName) {
-			if !g.idle.Get(parent, "") {
-				q.AddAfter(reconcile.Request{NamespacedName: parent}, gatherTime-g.clock.Since(g.begun.Get(parent, "")))
+			if last := g.lastPass(parent).Get(); !last.idle {
+				q.AddAfter(reconcile.Request{NamespacedName: parent}, g.wait(last))
 			}
 		})
 		return nil

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 )
 
 func podOf(name, owner string) *corev1.Pod {
@@ -60,7 +61,7 @@ func TestGathering(t *testing.T) {
 						if over {
 							return
 						}
-						g.begin(request.NamespacedName, time.Now())
+						g.begin(request.NamespacedName)
 						passes++
 						q.Done(request)
 					}
@@ -83,8 +84,8 @@ func TestGathering(t *testing.T) {
 
 // newGathering returns a gathering for the parent web.
 func newGathering(idle bool) *gathering {
-	g := &gathering{clock: clock.RealClock{}}
-	g.idle.Set(types.NamespacedName{Namespace: "shop", Name: "web"}, "", idle)
+	g := &gathering{clock: clock.RealClock{}, memory: &memory.Memory{}}
+	g.end(types.NamespacedName{Namespace: "shop", Name: "web"}, idle, nil)
 	return g
 }
 
@@ -132,7 +133,7 @@ func TestUrgentEvents(t *testing.T) {
 					q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 					defer q.ShutDown()
 					g := newGathering(idle)
-					g.begin(types.NamespacedName{Namespace: "shop", Name: "web"}, time.Now())
+					g.begin(types.NamespacedName{Namespace: "shop", Name: "web"})
 					switch {
 					case tc.before == nil:
 						g.events().Create(t.Context(), event.CreateEvent{Object: tc.after}, q)

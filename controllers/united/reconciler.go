@@ -20,12 +20,12 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/perparent"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/subset/writer"
 	"github.com/unitedworkloads/united/controllers/united/execute"
 	"github.com/unitedworkloads/united/controllers/united/fairness"
 	"github.com/unitedworkloads/united/controllers/united/known"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 	"github.com/unitedworkloads/united/controllers/united/observe"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/publish"
@@ -56,19 +56,8 @@ type Reconciler struct {
 	// StatusBatching is how long a status waits for the next one.
 	StatusBatching publish.Batching
 
-	kinds             *kinds
-	failures          undone.Failures
-	unreadableParents unreadableParents
-	compared          writer.Comparisons
-	repeats           undone.Repeats
-	contests          undone.Contests
-	observed          observe.Memory
-	statuses          publish.Memory
-	// unreached are the subsets that the last pass of a parent did not reach, as in planner.Input.
-	unreached perparent.Memory[map[string]int]
-	gathering gathering
-	// tidied is execute.Executor.Tidied.
-	tidied perparent.Memory[string]
+	kinds  *kinds
+	memory memory.Memory
 }
 
 // Checks observes the checks of rollouts (package checks). It never waits.
@@ -109,13 +98,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	defer pass.End()
-	r.gathering.begin(req.NamespacedName, r.Clock.Now())
+	r.gathering().begin(req.NamespacedName)
 	return r.pass(ctx, parent, pass)
 }
 
 // pass is one pass over a UnitedDeployment: observe, plan, execute, publish.
 func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment, pass *fairness.Pass) (ctrl.Result, error) {
-	spec, err := r.observed.Spec(parent, r.Adapters)
+	spec, err := observe.Spec(r.entry(parent), parent, r.Adapters)
 	if err != nil {
 		return r.publishBlocked(ctx, parent, &subset.Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error(), Stalled: true})
 	}
@@ -142,8 +131,7 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 	}
 	results := executor.Execute(ctx, in, plan, func() bool { return pass.MayContinue(ctx, parent) })
 	again := executor.StartRuns(ctx, in, plan)
-	r.unreached.Set(client.ObjectKeyFromObject(parent), "", plan.Unreached(results))
-	r.gathering.idle.Set(client.ObjectKeyFromObject(parent), "", !plan.Waits(results))
+	r.gathering().end(client.ObjectKeyFromObject(parent), !plan.Waits(results), plan.Unreached(results))
 	if pass.ParentIsGone() {
 		return ctrl.Result{}, nil // there is no object with a status
 	}
@@ -156,11 +144,11 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 	if unrecorded != nil {
 		describe(nil)
 	}
-	wait, err := r.publisher().Publish(ctx, parent, status, describe, plan, results)
+	wait, err := r.publisher(parent).Publish(ctx, parent, status, describe, plan, results)
 	if err != nil {
 		return r.requeueAfter(err)
 	}
-	wait = sooner(sooner(wait, again), sooner(wake, r.publisher().ConfirmAfter(parent)))
+	wait = sooner(sooner(wait, again), sooner(wake, r.publisher(parent).ConfirmAfter()))
 	if unrecorded != nil {
 		result, err := r.requeueAfter(unrecorded)
 		return ctrl.Result{RequeueAfter: sooner(wait, result.RequeueAfter)}, err
@@ -171,40 +159,41 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 // WroteQuietly reports whether a version of a parent is one that this process wrote, and that changed only parts of the
 // status by which no pass decides.
 func (r *Reconciler) WroteQuietly(parent client.ObjectKey, resourceVersion string) bool {
-	return r.statuses.Quiet(parent, resourceVersion)
+	return publish.Quiet(r.memory.Of(parent), resourceVersion)
 }
 
 // Gathers reports whether, according to the last pass over a parent, nothing waits for an event of a replica or a child, so
 // that such events may start one pass together.
-func (r *Reconciler) Gathers(parent client.ObjectKey) bool { return r.gathering.idle.Get(parent, "") }
+func (r *Reconciler) Gathers(parent client.ObjectKey) bool {
+	return r.gathering().lastPass(parent).Get().idle
+}
+
+func (r *Reconciler) gathering() *gathering { return &gathering{clock: r.Clock, memory: &r.memory} }
+
+// entry is what is remembered of a parent.
+func (r *Reconciler) entry(parent *v1alpha1.UnitedDeployment) memory.Entry {
+	return r.memory.Of(client.ObjectKeyFromObject(parent))
+}
 
 // forget removes the state of a parent that is gone.
 func (r *Reconciler) forget(key client.ObjectKey) {
 	r.Metrics.Forget(key)
-	r.failures.Forget(key)
-	r.compared.Forget(key)
-	r.repeats.Forget(key)
-	r.contests.Forget(key)
-	r.observed.Forget(key)
-	r.statuses.Forget(key)
-	r.unreached.Forget(key)
-	r.gathering.forget(key)
-	r.tidied.Forget(key)
+	r.memory.Forget(key)
 	r.Shares.Forget(key)
 	r.forgetChecks(key)
 }
 
 // observe reads the world of a parent, and completes it to the input of a plan.
 func (r *Reconciler) observe(ctx context.Context, parent *v1alpha1.UnitedDeployment, s *spec.Spec) (*planner.Input, error) {
-	seen, err := r.observer(s.Adapter).Observe(ctx, parent, s, r.Clock.Now())
+	seen, err := r.observer(parent, s.Adapter).Observe(ctx, parent, s, r.Clock.Now())
 	if err != nil {
 		return nil, err
 	}
-	r.failures.Succeeded(client.ObjectKeyFromObject(parent), readFailures)
-	seen.Unreached = r.unreached.Get(client.ObjectKeyFromObject(parent), "")
+	undone.FailuresOf(r.entry(parent)).Succeeded(readFailures)
+	seen.Unreached = r.gathering().lastPass(client.ObjectKeyFromObject(parent)).Get().unreached
 	if r.Checks != nil {
 		seen.Checks = r.Checks.Results(client.ObjectKeyFromObject(parent)) // after the replicas: not older than what the step is reached by
-		execute.ExplainAbsent(&r.failures, parent, seen.Checks)
+		execute.ExplainAbsent(undone.FailuresOf(r.entry(parent)), parent, seen.Checks)
 	}
 	return planner.NewInput(seen)
 }
@@ -215,30 +204,29 @@ func (r *Reconciler) forgetChecks(parent types.NamespacedName) {
 	}
 }
 
-func (r *Reconciler) observer(adapter adapters.Adapter) *observe.Observer {
-	return &observe.Observer{Client: r.Client, Live: r.Live, Related: r.Related, Writes: r.writer(adapter), Failures: &r.failures, Memory: &r.observed}
+func (r *Reconciler) observer(parent *v1alpha1.UnitedDeployment, adapter adapters.Adapter) *observe.Observer {
+	return &observe.Observer{
+		Client: r.Client, Live: r.Live, Related: r.Related, Writes: r.writer(parent, adapter), Memory: r.entry(parent),
+	}
 }
 
 func (r *Reconciler) executor(in *planner.Input) *execute.Executor {
 	return &execute.Executor{
-		Client: r.Client, Live: r.Live, Clock: r.Clock, Writer: r.writer(in.Spec.Adapter), Failures: &r.failures, Repeats: &r.repeats, Tidied: &r.tidied,
-		ReadChild: r.observer(in.Spec.Adapter).ReadChild,
+		Client: r.Client, Live: r.Live, Clock: r.Clock, Writer: r.writer(in.Parent, in.Spec.Adapter), Memory: r.entry(in.Parent),
+		ReadChild: r.observer(in.Parent, in.Spec.Adapter).ReadChild,
 	}
 }
 
-// publisher returns what publishes the result of a pass.
-func (r *Reconciler) publisher() *publish.Publisher {
+// publisher returns what publishes the result of a pass over a parent.
+func (r *Reconciler) publisher(parent *v1alpha1.UnitedDeployment) *publish.Publisher {
 	return &publish.Publisher{
 		Client: r.Client, Live: r.Live, Adapters: r.Adapters, Recorder: r.Recorder, Metrics: r.Metrics, Clock: r.Clock,
-		Batching: r.StatusBatching, Repeats: &r.repeats, Memory: &r.statuses,
+		Batching: r.StatusBatching, Memory: r.entry(parent),
 	}
 }
 
-func (r *Reconciler) writer(adapter adapters.Adapter) *writer.Writer {
-	return &writer.Writer{
-		Adapter: adapter, Client: r.Client, Live: r.Live, Now: r.Clock.Now,
-		Comparisons: &r.compared, Repeats: &r.repeats, Contests: &r.contests,
-	}
+func (r *Reconciler) writer(parent *v1alpha1.UnitedDeployment, adapter adapters.Adapter) *writer.Writer {
+	return &writer.Writer{Adapter: adapter, Client: r.Client, Live: r.Live, Now: r.Clock.Now, Memory: r.entry(parent)}
 }
 
 // readFailures is the key of failures to read in the failures by subset; no subset has such a name.
@@ -250,10 +238,10 @@ func (r *Reconciler) publishUnread(ctx context.Context, parent *v1alpha1.UnitedD
 	if errors.Is(err, subset.ErrStale) || ctx.Err() != nil {
 		return r.requeueAfter(err)
 	}
-	key, attempt, now := client.ObjectKeyFromObject(parent), undone.AttemptOn(parent, nil), r.Clock.Now()
-	failure := r.failures.Pending(key, readFailures, attempt, now)
+	failures, attempt, now := undone.FailuresOf(r.entry(parent)), undone.AttemptOn(parent, nil), r.Clock.Now()
+	failure := failures.Pending(readFailures, attempt, now)
 	if failure == nil {
-		failure = r.failures.Failed(key, readFailures, attempt, err, now)
+		failure = failures.Failed(readFailures, attempt, err, now)
 		ctrl.LoggerFrom(ctx).Info("could not read", "error", err.Error(), "retryAt", failure.RetryAt)
 	}
 	if !failure.Repeated {
@@ -269,7 +257,7 @@ func (r *Reconciler) publishBlocked(ctx context.Context, parent *v1alpha1.United
 	describe := func(overridden *undone.OverriddenError) *v1alpha1.UnitedDeploymentStatus {
 		return report.Blocked(parent, failure, overridden, now)
 	}
-	wait, err := r.publisher().Publish(ctx, parent, describe(nil), describe, nil, nil)
+	wait, err := r.publisher(parent).Publish(ctx, parent, describe(nil), describe, nil, nil)
 	if err != nil {
 		return r.requeueAfter(err)
 	}
@@ -277,9 +265,9 @@ func (r *Reconciler) publishBlocked(ctx context.Context, parent *v1alpha1.United
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	if failure.RetryAt.IsZero() {
-		return ctrl.Result{RequeueAfter: r.publisher().ConfirmAfter(parent)}, nil // only a change of the spec helps, and that is watched
+		return ctrl.Result{RequeueAfter: r.publisher(parent).ConfirmAfter()}, nil // only a change of the spec helps, and that is watched
 	}
-	return ctrl.Result{RequeueAfter: sooner(max(failure.RetryAt.Sub(now), time.Millisecond), r.publisher().ConfirmAfter(parent))}, nil
+	return ctrl.Result{RequeueAfter: sooner(max(failure.RetryAt.Sub(now), time.Millisecond), r.publisher(parent).ConfirmAfter())}, nil
 }
 
 // requeueAfter returns when to try again after an error. Normally a watch reports the change earlier. But the API

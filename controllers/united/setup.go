@@ -201,7 +201,6 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 		Shares: fairness.New(workers), Meter: fairness.NewMeter(clock.RealClock{}),
 		StatusBatching: publish.StandardBatching(),
 	}
-	r.gathering.clock = r.Clock
 	dynamicClient, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("client for the objects of checks: %w", err)
@@ -220,10 +219,10 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 	controllerBuilder := ctrl.NewControllerManagedBy(mgr).
 		Named("uniteddeployment").
 		For(&v1alpha1.UnitedDeployment{}, builder.WithPredicates(others)).
-		Watches(&appsv1.ControllerRevision{}, r.gathering.events()).
-		Watches(&corev1.Pod{}, r.gathering.events()).
+		Watches(&appsv1.ControllerRevision{}, r.gathering().events()).
+		Watches(&corev1.Pod{}, r.gathering().events()).
 		WatchesRawSource(wakeUps(r.Shares)).
-		WatchesRawSource(r.gathering.checks(observed.OnChange)).
+		WatchesRawSource(r.gathering().checks(observed.OnChange)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries(), ReconciliationTimeout: passTimeout})
 	c, err := controllerBuilder.Build(r)
 	if err != nil {
@@ -249,7 +248,7 @@ func SetUp(ctx context.Context, mgr ctrl.Manager, known adapters.Registry, worke
 			}
 			indexed[w] = true
 		}
-		return c.Watch(source.Kind[client.Object](from, observe.ObjectOf(w.kind), r.gathering.events()))
+		return c.Watch(source.Kind[client.Object](from, observe.ObjectOf(w.kind), r.gathering().events()))
 	}}
 	return nil
 }

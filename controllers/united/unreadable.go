@@ -6,7 +6,6 @@ package united
 import (
 	"context"
 	"errors"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 	"github.com/unitedworkloads/united/controllers/united/report"
 	"github.com/unitedworkloads/united/controllers/united/unreadable"
 )
@@ -46,7 +46,9 @@ func unreadableParent(parent *v1alpha1.UnitedDeployment) string {
 func (r *Reconciler) reportUnreadable(ctx context.Context, parent *v1alpha1.UnitedDeployment, why string) (ctrl.Result, error) {
 	failure := &subset.Failure{Reason: v1alpha1.ReasonUnreadable, Stalled: true,
 		Message: "United cannot read the object, and changes nothing until it can: " + why}
-	first := r.unreadableParents.add(parent)
+	known := memory.Slot[unreadableUID]{Entry: r.entry(parent)}
+	first := known.Get() != unreadableUID(parent.UID)
+	known.Set(unreadableUID(parent.UID))
 	r.Metrics.Unreadable(parent)
 	if first {
 		log.FromContext(ctx).Error(errors.New(why), "cannot decode UnitedDeployment; leaving it unchanged")
@@ -64,37 +66,12 @@ func (r *Reconciler) reportUnreadable(ctx context.Context, parent *v1alpha1.Unit
 
 // reportReadable ends the report for a parent that can be read again, or is gone.
 func (r *Reconciler) reportReadable(ctx context.Context, key types.NamespacedName) {
-	if r.unreadableParents.remove(key) {
+	if known := (memory.Slot[unreadableUID]{Entry: r.memory.Of(key)}); known.Get() != "" {
+		known.Set("")
 		log.FromContext(ctx).Info("UnitedDeployment can be decoded again, or no longer exists")
 		r.Metrics.Readable(key)
 	}
 }
 
-// unreadableParents remembers, only in memory, the parents that were reported as unreadable. It is safe for concurrent
-// use.
-type unreadableParents struct {
-	mu       sync.Mutex
-	reported map[types.NamespacedName]types.UID
-}
-
-// add reports whether the parent was not known before.
-func (h *unreadableParents) add(parent *v1alpha1.UnitedDeployment) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.reported == nil {
-		h.reported = map[types.NamespacedName]types.UID{}
-	}
-	key := types.NamespacedName{Namespace: parent.Namespace, Name: parent.Name}
-	known := h.reported[key] == parent.UID
-	h.reported[key] = parent.UID
-	return !known
-}
-
-// remove reports whether the parent was known.
-func (h *unreadableParents) remove(key types.NamespacedName) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	_, known := h.reported[key]
-	delete(h.reported, key)
-	return known
-}
+// unreadableUID is what is remembered of a parent that was reported as unreadable: its UID.
+type unreadableUID types.UID

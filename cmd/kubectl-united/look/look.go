@@ -17,26 +17,24 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/adapters/all"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 	"github.com/unitedworkloads/united/controllers/united/observe"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/revision/store"
 	"github.com/unitedworkloads/united/controllers/united/spec"
-	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 // Looker looks with the rights of a user. It remembers what saves reads.
 type Looker struct {
 	// From has the objects by their labels, and Live reads past a cache.
 	From, Live client.Reader
-	memory     observe.Memory
-	failures   undone.Failures
+	memory     memory.Memory
 }
 
 // New returns a Looker that asks the API server.
@@ -48,7 +46,7 @@ func (l *Looker) World(ctx context.Context, parent *v1alpha1.UnitedDeployment, n
 	if err != nil {
 		return nil, err
 	}
-	observer := &observe.Observer{Client: byLabel{l.From}, Live: l.Live, Writes: unwritten{}, Failures: &l.failures, Memory: &l.memory}
+	observer := &observe.Observer{Client: byLabel{l.From}, Live: l.Live, Writes: unwritten{}, Memory: l.memory.Of(client.ObjectKeyFromObject(parent))}
 	if delegating, ok := read.Adapter.(adapters.Delegating); ok {
 		observer.Related = map[schema.GroupVersionKind]client.Reader{delegating.GroupVersionKind(): related{l.Live, delegating}}
 	}
@@ -127,10 +125,10 @@ func (r related) List(ctx context.Context, list client.ObjectList, opts ...clien
 type unwritten struct{}
 
 // Intact reports that somebody may have changed the child.
-func (unwritten) Intact(types.NamespacedName, *unstructured.Unstructured) bool { return false }
+func (unwritten) Intact(*unstructured.Unstructured) bool { return false }
 
 // Contested reports that nobody contests it.
-func (unwritten) Contested(types.NamespacedName, *unstructured.Unstructured, *adapters.Observed) (time.Time, error) {
+func (unwritten) Contested(*unstructured.Unstructured, *adapters.Observed) (time.Time, error) {
 	return time.Time{}, nil
 }
 

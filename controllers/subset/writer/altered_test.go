@@ -15,11 +15,11 @@ import (
 // TestAlteredIsSaidAndLeft: a change of the pod template by admission is reported, and not written again.
 func TestAlteredIsSaidAndLeft(t *testing.T) {
 	b, _ := overriding(t, func(*unstructured.Unstructured) {})
-	b.Comparisons = &Comparisons{}
+	b.Memory = newEntry()
 	current := b.asStored(childSpec(), nil)
 	current.SetGeneration(3)
 	apply := subset.Step{Action: subset.ActionApply, Child: childSpec()}
-	if _, wrote, err := b.carry(apply, current); wrote || err != nil || b.Overridden(webParent, "web-zone-a", current) != nil {
+	if _, wrote, err := b.carry(apply, current); wrote || err != nil || b.Overridden("web-zone-a", current) != nil {
 		t.Fatal("all is well", wrote, err)
 	}
 	altered := current.DeepCopy()
@@ -35,7 +35,7 @@ func TestAlteredIsSaidAndLeft(t *testing.T) {
 			t.Fatal(wrote, err)
 		}
 		altered.SetResourceVersion("100") // its status has changed
-		e := b.Overridden(webParent, "web-zone-a", altered)
+		e := b.Overridden("web-zone-a", altered)
 		if e == nil || !e.Lasting || !strings.Contains(e.Error(), "StatefulSet web-zone-a: spec.template.spec.containers[0].image was changed by admission") ||
 			!strings.Contains(e.Error(), "United leaves it") {
 			t.Fatal(e)
@@ -43,7 +43,7 @@ func TestAlteredIsSaidAndLeft(t *testing.T) {
 		altered.SetResourceVersion("99")
 	}
 	altered.SetGeneration(5)
-	if b.Overridden(webParent, "web-zone-a", altered) != nil {
+	if b.Overridden("web-zone-a", altered) != nil {
 		t.Error("its spec has changed since: it has to be looked at again")
 	}
 }

@@ -13,15 +13,17 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/perparent"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
-// Comparisons remembers which children were found to have everything that was applied to them. Finding that out
+// comparisons remembers which children were found to have everything that was applied to them. Finding that out
 // requires their managedFields, which can be larger than the children, and every pod that changes causes a pass. A
-// child that has not been written since need not be compared again. A nil *Comparisons does not remember anything.
-type Comparisons struct {
-	perparent.Memory[*comparison]
+// child that has not been written since need not be compared again.
+type comparisons struct{ memory.Named[*comparison] }
+
+func comparisonsOf(parent memory.Entry) comparisons {
+	return comparisons{memory.Named[*comparison]{Entry: parent}}
 }
 
 // comparison is one comparison and its result.
@@ -111,19 +113,16 @@ func comparedVersionOf(current, u *unstructured.Unstructured) comparedVersion {
 }
 
 // of returns the last comparison of a child, nil if there is none.
-func (l *Comparisons) of(parent types.NamespacedName, current *unstructured.Unstructured) *comparison {
-	if l == nil {
-		return nil
-	}
-	if seen := l.Get(parent, current.GetName()); seen != nil && seen.uid == current.GetUID() {
+func (l comparisons) of(current *unstructured.Unstructured) *comparison {
+	if seen := l.Get(current.GetName()); seen != nil && seen.uid == current.GetUID() {
 		return seen
 	}
 	return nil
 }
 
 // nothingLost reports whether the same comparison found nothing lost.
-func (l *Comparisons) nothingLost(c *adapters.Child, current, u *unstructured.Unstructured) bool {
-	seen := l.of(parentOf(c), current)
+func (l comparisons) nothingLost(c *adapters.Child, current, u *unstructured.Unstructured) bool {
+	seen := l.of(current)
 	if seen == nil || seen.comparedVersion != comparedVersionOf(current, u) {
 		return false
 	}
@@ -132,13 +131,13 @@ func (l *Comparisons) nothingLost(c *adapters.Child, current, u *unstructured.Un
 }
 
 // upToDate reports whether a comparison of the child in its current version found that it is in its desired state.
-func (l *Comparisons) upToDate(c *adapters.Child, current *unstructured.Unstructured) bool {
-	return l.Intact(parentOf(c), current) && l.of(parentOf(c), current).desired == desiredChildOf(c)
+func (l comparisons) upToDate(c *adapters.Child, current *unstructured.Unstructured) bool {
+	return l.Intact(current) && l.of(current).desired == desiredChildOf(c)
 }
 
 // Intact reports whether a comparison of the child in its current version found nothing lost.
-func (l *Comparisons) Intact(parent types.NamespacedName, current *unstructured.Unstructured) bool {
-	seen, version := l.of(parent, current), current.GetResourceVersion()
+func (l comparisons) Intact(current *unstructured.Unstructured) bool {
+	seen, version := l.of(current), current.GetResourceVersion()
 	switch {
 	case seen == nil || seen.content == "":
 		return false
@@ -153,8 +152,8 @@ func (l *Comparisons) Intact(parent types.NamespacedName, current *unstructured.
 
 // altered returns the field of the pod template that admission had changed according to the last comparison; "" if it
 // found none, or the child's spec has changed since.
-func (l *Comparisons) altered(parent types.NamespacedName, current *unstructured.Unstructured) string {
-	if seen := l.of(parent, current); seen != nil && seen.generation == current.GetGeneration() {
+func (l comparisons) altered(current *unstructured.Unstructured) string {
+	if seen := l.of(current); seen != nil && seen.generation == current.GetGeneration() {
 		return seen.altered
 	}
 	return ""
@@ -162,43 +161,26 @@ func (l *Comparisons) altered(parent types.NamespacedName, current *unstructured
 
 // fixed returns the field that the last write should have corrected, if the API server rejected that, and the reason;
 // "" if it did not, or if the child's spec has changed since.
-func (l *Comparisons) fixed(parent types.NamespacedName, current *unstructured.Unstructured) (field, why string) {
-	if seen := l.of(parent, current); seen != nil && seen.generation == current.GetGeneration() {
+func (l comparisons) fixed(current *unstructured.Unstructured) (field, why string) {
+	if seen := l.of(current); seen != nil && seen.generation == current.GetGeneration() {
 		return seen.fixed, seen.why
 	}
 	return "", ""
 }
 
-func (l *Comparisons) recordComparison(c *adapters.Child, current, u *unstructured.Unstructured, altered, fixed string) {
-	if l == nil {
-		return
-	}
-	_, why := l.fixed(parentOf(c), current)
-	l.Set(parentOf(c), current.GetName(), &comparison{
+func (l comparisons) recordComparison(c *adapters.Child, current, u *unstructured.Unstructured, altered, fixed string) {
+	_, why := l.fixed(current)
+	l.Set(current.GetName(), &comparison{
 		comparedVersionOf(current, u), current.GetResourceVersion(), desiredChildOf(c), current.GetGeneration(), podsOf(c), altered, fixed, why,
 	})
 }
 
 // recordFixed records that the API server refuses to correct a field.
-func (l *Comparisons) recordFixed(c *adapters.Child, current *unstructured.Unstructured, field string, refused error) {
-	if l != nil {
-		l.Set(parentOf(c), current.GetName(), &comparison{comparedVersion: comparedVersion{uid: current.GetUID()}, generation: current.GetGeneration(), fixed: field, why: undone.MessageOf(refused)})
-	}
+func (l comparisons) recordFixed(current *unstructured.Unstructured, field string, refused error) {
+	l.Set(current.GetName(), &comparison{comparedVersion: comparedVersion{uid: current.GetUID()}, generation: current.GetGeneration(), fixed: field, why: undone.MessageOf(refused)})
 }
 
 // recordWrite records what the response to a write shows. The child is compared nevertheless.
-func (l *Comparisons) recordWrite(c *adapters.Child, answer *unstructured.Unstructured, altered string) {
-	if l != nil {
-		l.Set(parentOf(c), answer.GetName(), &comparison{comparedVersion: comparedVersion{uid: answer.GetUID()}, generation: answer.GetGeneration(), altered: altered})
-	}
-}
-
-func (l *Comparisons) forgetChild(current *unstructured.Unstructured) {
-	if l != nil {
-		l.Delete(parentOfObject(current), current.GetName())
-	}
-}
-
-func parentOf(c *adapters.Child) types.NamespacedName {
-	return types.NamespacedName{Namespace: c.Namespace, Name: c.Parent}
+func (l comparisons) recordWrite(answer *unstructured.Unstructured, altered string) {
+	l.Set(answer.GetName(), &comparison{comparedVersion: comparedVersion{uid: answer.GetUID()}, generation: answer.GetGeneration(), altered: altered})
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 )
 
 // A child is compared again if somebody has written it, or its desired state has changed.
@@ -22,39 +23,41 @@ func TestComparisons(t *testing.T) {
 		}}}
 	}
 	c := &adapters.Child{Namespace: "ns", Name: "web-a", Parent: "web", Subset: "a"}
-	seen := object("u", "1", "f")
+	seen, web := object("u", "1", "f"), types.NamespacedName{Namespace: "ns", Name: "web"}
 	for name, tc := range map[string]struct {
-		child   *adapters.Child
 		current *unstructured.Unstructured
-		after   func(*Comparisons)
+		after   func(*memory.Memory)
 		want    bool
 	}{
-		"the same":           {c, seen, nil, true},
-		"only its status is": {c, object("u", "2", "f"), nil, true},
-		"another child":      {c, object("v", "1", "f"), nil, false},
-		"is to be another":   {c, object("u", "1", "g"), nil, false},
-		"of another parent":  {&adapters.Child{Namespace: "ns", Name: "web-a", Parent: "we"}, seen, nil, false},
-		"the child is gone":  {c, seen, func(l *Comparisons) { l.forgetChild(seen) }, false},
-		"the parent is gone": {c, seen, func(l *Comparisons) { l.Forget(types.NamespacedName{Namespace: "ns", Name: "web"}) }, false},
-		"another parent is":  {c, seen, func(l *Comparisons) { l.Forget(types.NamespacedName{Namespace: "ns", Name: "other"}) }, true},
+		"the same":           {seen, nil, true},
+		"only its status is": {object("u", "2", "f"), nil, true},
+		"another child":      {object("v", "1", "f"), nil, false},
+		"is to be another":   {object("u", "1", "g"), nil, false},
+		"the child is gone":  {seen, func(m *memory.Memory) { comparisonsOf(m.Of(web)).Delete(seen.GetName()) }, false},
+		"the parent is gone": {seen, func(m *memory.Memory) { m.Forget(web) }, false},
+		"another parent is":  {seen, func(m *memory.Memory) { m.Forget(types.NamespacedName{Namespace: "ns", Name: "other"}) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			looks := &Comparisons{}
+			m := &memory.Memory{}
+			looks := comparisonsOf(m.Of(web))
 			if looks.nothingLost(c, seen, seen) {
 				t.Error("knows what it has not seen")
 			}
 			looks.recordComparison(c, seen, seen, "", "")
 			if tc.after != nil {
-				tc.after(looks)
+				tc.after(m)
 			}
-			if have := looks.nothingLost(tc.child, tc.current, tc.current); have != tc.want {
+			if have := looks.nothingLost(c, tc.current, tc.current); have != tc.want {
 				t.Error("have", have)
+			}
+			if comparisonsOf(m.Of(types.NamespacedName{Namespace: "ns", Name: "we"})).nothingLost(c, tc.current, tc.current) {
+				t.Error("another parent knows it")
 			}
 		})
 	}
-	var none *Comparisons
+	var none comparisons
 	none.recordComparison(c, seen, seen, "", "")
-	if none.forgetChild(seen); none.nothingLost(c, seen, seen) {
+	if none.Delete(seen.GetName()); none.nothingLost(c, seen, seen) {
 		t.Error("remembers without a memory")
 	}
 }
@@ -108,14 +111,13 @@ func TestContentKey(t *testing.T) {
 
 // TestIntact: a child in a later version is as it was written only if just its status has changed.
 func TestIntact(t *testing.T) {
-	parent := types.NamespacedName{Namespace: "ns", Name: "web"}
 	child := func(version, annotation string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
 			"namespace": "ns", "name": "web-a", "uid": "u", "resourceVersion": version, "annotations": map[string]any{"a": annotation},
 		}}}
 	}
-	looks, c := &Comparisons{}, &adapters.Child{Namespace: "ns", Name: "web-a", Parent: "web"}
-	if looks.Intact(parent, child("1", "x")) {
+	looks, c := comparisonsOf(newEntry()), &adapters.Child{Namespace: "ns", Name: "web-a", Parent: "web"}
+	if looks.Intact(child("1", "x")) {
 		t.Error("knows what it has not seen")
 	}
 	looks.recordComparison(c, child("1", "x"), child("1", "x"), "", "")
@@ -123,12 +125,12 @@ func TestIntact(t *testing.T) {
 		version, annotation string
 		want                bool
 	}{{"1", "x", true}, {"2", "x", true}, {"3", "y", false}, {"2", "x", true}, {"4", "x", true}, {"5", "y", false}, {"", "y", false}} {
-		if looks.Intact(parent, child(tc.version, tc.annotation)) != tc.want {
+		if looks.Intact(child(tc.version, tc.annotation)) != tc.want {
 			t.Errorf("version %q with %q: intact is not %t", tc.version, tc.annotation, tc.want)
 		}
 	}
-	looks.recordWrite(c, child("6", "x"), "")
-	if looks.Intact(parent, child("6", "x")) {
+	looks.recordWrite(child("6", "x"), "")
+	if looks.Intact(child("6", "x")) {
 		t.Error("it was written, and not compared")
 	}
 }

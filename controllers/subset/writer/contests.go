@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/controllers/subset"
@@ -19,21 +18,18 @@ import (
 // Contested checks whether somebody has lowered the partition of a child below the value that United wrote, and returns
 // until when that counts as a contest if nothing else happens; zero if it is not one. If admission changes a partition,
 // no manager owns the change, and Repeats handles it.
-func (w *Writer) Contested(parent types.NamespacedName, current *unstructured.Unstructured, observed *adapters.Observed) (time.Time, error) {
-	if w.Contests == nil {
-		return time.Time{}, nil
-	}
-	now := w.Now()
+func (w *Writer) Contested(current *unstructured.Unstructured, observed *adapters.Observed) (time.Time, error) {
+	contests, now := undone.ContestsOf(w.Memory), w.now()
 	if observed.Partition < subset.RecordedPartition(observed) {
 		by, field, err := w.loweredBy(current, observed)
 		if err != nil {
 			return time.Time{}, fmt.Errorf("%s: %w", current.GetName(), err)
 		}
 		if by != "" {
-			w.Contests.RecordLowered(parent, current, by, field, now)
+			contests.RecordLowered(current, by, field, now)
 		}
 	}
-	if contest := w.Contests.Find(parent, current.GetName(), now); contest != nil && contest.Uid == current.GetUID() {
+	if contest := contests.Find(current.GetName(), now); contest != nil && contest.Uid == current.GetUID() {
 		return contest.Last.Add(undone.ContestQuiet), nil
 	}
 	return time.Time{}, nil
@@ -55,8 +51,8 @@ func (w *Writer) loweredBy(current *unstructured.Unstructured, observed *adapter
 }
 
 // contested returns the error for a contest about a child; nil if there is none now.
-func (w *Writer) contested(parent types.NamespacedName, name string) *undone.OverriddenError {
-	contest := w.Contests.Find(parent, name, w.now())
+func (w *Writer) contested(name string) *undone.OverriddenError {
+	contest := undone.ContestsOf(w.Memory).Find(name, w.now())
 	if contest == nil {
 		return nil
 	}

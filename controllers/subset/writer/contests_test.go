@@ -10,11 +10,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
@@ -22,12 +22,13 @@ import (
 type arena struct {
 	*bench
 	now     time.Time
+	memory  memory.Memory
 	current *unstructured.Unstructured
 }
 
 func newArena(t *testing.T) *arena {
 	a := &arena{bench: newBench(t), now: time.Unix(1e9, 0)}
-	a.Repeats, a.Contests, a.Now = &undone.Repeats{}, &undone.Contests{}, func() time.Time { return a.now }
+	a.Memory, a.Now = a.memory.Of(webParent), func() time.Time { return a.now }
 	a.current = a.asStored(childSpec(), nil)
 	return a
 }
@@ -84,7 +85,7 @@ func TestContestedStrategy(t *testing.T) {
 	if a.contestedFor() != undone.ContestQuiet {
 		t.Error("it is no contest:", a.contestedFor())
 	}
-	if e := a.contested(webParent, a.current.GetName()); e == nil || !strings.Contains(e.Error(), `spec.updateStrategy.type was changed by "fighter"`) {
+	if e := a.contested(a.current.GetName()); e == nil || !strings.Contains(e.Error(), `spec.updateStrategy.type was changed by "fighter"`) {
 		t.Error(e)
 	}
 }
@@ -106,7 +107,7 @@ func (a *arena) contestedFor() time.Duration {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	until, err := a.Contested(webParent, a.current, observed)
+	until, err := a.Contested(a.current, observed)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -145,7 +146,7 @@ func TestContested(t *testing.T) {
 		{"by admission", []func(*arena){lower("", 0), lower("", 0), lower("", 0)}, 0},
 		{"another child of the name", []func(*arena){lower("other", 0), raise, func(a *arena) { a.current.SetUID("s-2") }, lower("other", time.Second)}, 0},
 		{"before there was another child of the name", []func(*arena){lower("other", 0), lower("other", 0), raise, func(a *arena) { a.current.SetUID("s-2") }}, 0},
-		{"the parent is gone", []func(*arena){lower("other", 0), lower("other", 0), func(a *arena) { a.Contests.Forget(webParent) }, raise}, 0},
+		{"the parent is gone", []func(*arena){lower("other", 0), lower("other", 0), func(a *arena) { a.memory.Forget(webParent) }, raise}, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a := newArena(t)
@@ -164,7 +165,7 @@ func TestContested(t *testing.T) {
 func TestContestIsSaid(t *testing.T) {
 	a, c := newArena(t), childSpec()
 	said := func() string {
-		e := a.Overridden(webParent, "web-zone-a", a.current)
+		e := a.Overridden("web-zone-a", a.current)
 		if e == nil {
 			return ""
 		}
@@ -203,18 +204,16 @@ func TestContestsAreForgotten(t *testing.T) {
 	a := newArena(t)
 	for i := range 100 {
 		a.current.SetName("web-" + string(rune('a'+i%26)) + string(rune('a'+i/26)))
-		a.Contests.RecordLowered(webParent, a.current, "other", "spec.updateStrategy.rollingUpdate.partition", a.now)
+		undone.ContestsOf(a.Memory).RecordLowered(a.current, "other", "spec.updateStrategy.rollingUpdate.partition", a.now)
 		a.now = a.now.Add(time.Second)
 	}
 	n := 0
-	a.Contests.DeleteFunc(webParent, func(string, *undone.Contest) bool { n++; return false })
+	undone.ContestsOf(a.Memory).DeleteFunc(func(string, *undone.Contest) bool { n++; return false })
 	if n == 0 || n > int(undone.ContestMemory/time.Second)+1 {
 		t.Error(n, "are remembered")
 	}
-	a.Contests = nil
-	if _, err := a.Contested(webParent, a.current, &adapters.Observed{}); err != nil || a.contested(webParent, "web-zone-a") != nil {
+	a.Memory = memory.Entry{}
+	if _, err := a.Contested(a.current, &adapters.Observed{}); err != nil || a.contested("web-zone-a") != nil {
 		t.Error(err)
 	}
-	var none types.NamespacedName
-	(&undone.Contests{}).Forget(none)
 }

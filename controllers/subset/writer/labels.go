@@ -68,7 +68,7 @@ func (w *Writer) restoreLabels(ctx context.Context, c *adapters.Child, live *met
 		return &subset.WaitError{Reason: c.Name + " exists, but is not in the cache yet"}
 	}
 	content := labelling(live)
-	if err := w.delayWriteIfRepeated(parentOf(c), c.Name, content, "", ownership.LabelAt(lost), live.GetManagedFields()); err != nil {
+	if err := w.delayWriteIfRepeated(c.Name, content, "", ownership.LabelAt(lost), live.GetManagedFields()); err != nil {
 		return err
 	}
 	patch := client.MergeFromWithOptions(live.DeepCopy(), client.MergeFromWithOptimisticLock{})

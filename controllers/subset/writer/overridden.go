@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -53,12 +52,12 @@ func (w *Writer) delayIfRepeated(c *adapters.Child, u *unstructured.Unstructured
 	if w.differsFrom(c, fingerprintOf(u), observed).Text != "" {
 		standing = contentNow(c, observed)
 	}
-	return w.delayWriteIfRepeated(parentOf(c), c.Name, contentOf(c, u), standing, at, current.GetManagedFields())
+	return w.delayWriteIfRepeated(c.Name, contentOf(c, u), standing, at, current.GetManagedFields())
 }
 
-func (w *Writer) delayWriteIfRepeated(parent types.NamespacedName, name, content, standing string, at ownership.Location, managed []metav1.ManagedFieldsEntry) error {
+func (w *Writer) delayWriteIfRepeated(name, content, standing string, at ownership.Location, managed []metav1.ManagedFieldsEntry) error {
 	var failed error
-	e := w.Repeats.Delay(parent, w.object(name), content, standing, func(string) undone.Override {
+	e := w.repeats().Delay(w.object(name), content, standing, func(string) undone.Override {
 		if at.Text == "" {
 			return undone.Override{Field: undone.WholeObject}
 		}
@@ -106,12 +105,12 @@ func (w *Writer) overrideAt(at ownership.Location, managed []metav1.ManagedField
 // barredByAdmission reports whether admission prevented the last identical write from raising the partition. Only then
 // is a write that raises a partition delayed: it would not raise anything.
 func (w *Writer) barredByAdmission(c *adapters.Child, u *unstructured.Unstructured) bool {
-	return w.Repeats.BarredByAdmission(parentOf(c), w.object(c.Name), contentOf(c, u))
+	return w.repeats().BarredByAdmission(w.object(c.Name), contentOf(c, u))
 }
 
 // writeStands records that a child is as it was written.
 func (w *Writer) writeStands(c *adapters.Child) {
-	w.Repeats.RecordStanding(parentOf(c), w.object(c.Name), w.now())
+	w.repeats().RecordStanding(w.object(c.Name), w.now())
 }
 
 // recordWrite records a write of a child, and returns the first location at which the API server's response differs
@@ -134,7 +133,7 @@ func (w *Writer) recordWrite(c *adapters.Child, content, fingerprint string, app
 	if at.Text != "" {
 		override = undone.Override{Field: at.Text, Admission: true, Barred: barred, Generation: c.ParentGeneration}
 	}
-	w.Repeats.RecordWrite(parentOf(c), w.object(c.Name), content, content, override, w.now())
+	w.repeats().RecordWrite(w.object(c.Name), content, content, override, w.now())
 	return at
 }
 
@@ -159,10 +158,14 @@ func (w *Writer) recordRelabel(c *adapters.Child, content string, answer metav1.
 	if label := ownership.LostLabel(c, answer); label != "" {
 		override = undone.Override{Field: ownership.LabelAt(label).Text, Admission: true}
 	}
-	w.Repeats.RecordWrite(parentOf(c), w.object(c.Name), content, content, override, w.now())
+	w.repeats().RecordWrite(w.object(c.Name), content, content, override, w.now())
 }
 
-// now returns the time, which only Repeats and Contests need.
+func (w *Writer) comparisons() comparisons { return comparisonsOf(w.Memory) }
+
+func (w *Writer) repeats() undone.Repeats { return undone.RepeatsOf(w.Memory) }
+
+// now returns the time, which only what is remembered needs.
 func (w *Writer) now() time.Time {
 	if w.Now == nil {
 		return time.Time{}
@@ -172,17 +175,17 @@ func (w *Writer) now() time.Time {
 
 // Overridden returns what undoes the last write of a child again and again, or what admission has changed in its pod
 // template; nil if all writes stand. current is the child as it is now, nil if it is not known.
-func (w *Writer) Overridden(parent types.NamespacedName, name string, current *unstructured.Unstructured) *undone.OverriddenError {
-	if e := w.contested(parent, name); e != nil {
+func (w *Writer) Overridden(name string, current *unstructured.Unstructured) *undone.OverriddenError {
+	if e := w.contested(name); e != nil {
 		return e
 	}
-	if e := w.Repeats.Overridden(parent, w.object(name), w.now()); e != nil || current == nil {
+	if e := w.repeats().Overridden(w.object(name), w.now()); e != nil || current == nil {
 		return e
 	}
-	if field, why := w.Comparisons.fixed(parent, current); field != "" {
+	if field, why := w.comparisons().fixed(current); field != "" {
 		return &undone.OverriddenError{Object: w.object(name), Override: undone.Override{Field: field, Admission: true}, Lasting: true, Fixed: why}
 	}
-	if field := w.Comparisons.altered(parent, current); field != "" {
+	if field := w.comparisons().altered(current); field != "" {
 		return &undone.OverriddenError{Object: w.object(name), Override: undone.Override{Field: field, Admission: true}, Lasting: true, NotRetried: true}
 	}
 	return nil
@@ -190,7 +193,7 @@ func (w *Writer) Overridden(parent types.NamespacedName, name string, current *u
 
 // delayShrinkIfRepeated is for a child of a removed subset, in which only the replicas are written.
 func (w *Writer) delayShrinkIfRepeated(current *unstructured.Unstructured, replicas int32) error {
-	return w.delayWriteIfRepeated(parentOfObject(current), current.GetName(), shrinking(current, replicas), "",
+	return w.delayWriteIfRepeated(current.GetName(), shrinking(current, replicas), "",
 		ownership.FieldAt(w.Adapter.FieldPaths().Replicas...), current.GetManagedFields())
 }
 
@@ -200,14 +203,10 @@ func (w *Writer) recordShrink(current, answer *unstructured.Unstructured, replic
 	if observed, err := w.Adapter.Observe(answer, adapters.Dependents{}); err == nil && observed.Replicas != replicas {
 		override = undone.Override{Field: ownership.FieldAt(w.Adapter.FieldPaths().Replicas...).Text, Admission: true}
 	}
-	w.Repeats.RecordWrite(parentOfObject(current), w.object(current.GetName()), content, content, override, w.now())
+	w.repeats().RecordWrite(w.object(current.GetName()), content, content, override, w.now())
 	return override.Admission
 }
 
 func shrinking(current *unstructured.Unstructured, replicas int32) string {
 	return fmt.Sprint("shrink ", current.GetUID(), replicas)
-}
-
-func parentOfObject(u *unstructured.Unstructured) types.NamespacedName {
-	return types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetLabels()[v1alpha1.LabelName]}
 }

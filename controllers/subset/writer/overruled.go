@@ -24,8 +24,8 @@ import (
 // After that, no further attempt is made.
 func (w *Writer) correctOverruled(ctx context.Context, c *adapters.Child, u, current *unstructured.Unstructured, observed *adapters.Observed) (*unstructured.Unstructured, bool, error) {
 	at := ownership.Location{Text: adapters.Overruled(w.Adapter, u, current)}
-	if fixed, _ := w.Comparisons.fixed(parentOf(c), current); at.Text == "" || at.Text == fixed {
-		w.Comparisons.recordComparison(c, current, u, adapters.Altered(w.Adapter, u, current), at.Text)
+	if fixed, _ := w.comparisons().fixed(current); at.Text == "" || at.Text == fixed {
+		w.comparisons().recordComparison(c, current, u, adapters.Altered(w.Adapter, u, current), at.Text)
 		w.writeStands(c)
 		return current, false, nil
 	}
@@ -38,7 +38,7 @@ func (w *Writer) correctOverruled(ctx context.Context, c *adapters.Child, u, cur
 	}
 	after, wrote, err := w.replace(ctx, c, u, at, current)
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
-		w.Comparisons.recordFixed(c, current, at.Text, err)
+		w.comparisons().recordFixed(current, at.Text, err)
 		return current, false, nil
 	}
 	return after, wrote, err

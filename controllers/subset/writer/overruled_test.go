@@ -24,7 +24,6 @@ func overruled(t *testing.T, value any, path ...string) (b *bench, now *time.Tim
 		}
 	}
 	b, now = overriding(t, change)
-	b.Comparisons = &Comparisons{}
 	current = b.asStored(childSpec(), nil)
 	change(current)
 	return b, now, current
@@ -47,7 +46,7 @@ func TestOverruled(t *testing.T) {
 	if writes := len(b.applied); writes <= undone.RepeatsAtOnce || writes > undone.RepeatsEachSecond+10 {
 		t.Error(writes, "writes")
 	}
-	e := b.Overridden(webParent, "web-zone-a", current)
+	e := b.Overridden("web-zone-a", current)
 	if e == nil || !e.Lasting || e.NotRetried || !strings.HasPrefix(e.Error(), "StatefulSet web-zone-a: spec.minReadySeconds was changed by admission") {
 		t.Fatalf("%+v", e)
 	}
@@ -87,7 +86,7 @@ func TestOverruledInARollout(t *testing.T) {
 	if repeated := len(b.applied) - released; repeated <= 0 || repeated > undone.RepeatsEachSecond {
 		t.Error(repeated, "repetitions in 20 s")
 	}
-	if e := b.Overridden(webParent, "web-zone-a", current); e == nil {
+	if e := b.Overridden("web-zone-a", current); e == nil {
 		t.Error("it is not reported")
 	}
 	edited, before := childSpec(), len(b.applied)
@@ -121,7 +120,7 @@ func TestOverruledForGood(t *testing.T) {
 	if len(b.applied) != 1 {
 		t.Error(len(b.applied), "writes")
 	}
-	e := b.Overridden(webParent, "web-zone-a", current)
+	e := b.Overridden("web-zone-a", current)
 	if e == nil || !e.Lasting || e.NotRetried || !strings.Contains(e.Error(), `spec.serviceName was changed by admission (a policy or webhook) when it was written, and the API server rejects a correction: StatefulSet.apps "web-zone-a" is invalid`) {
 		t.Fatal(e)
 	}

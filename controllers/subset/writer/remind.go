@@ -170,8 +170,8 @@ func namesRevisionOf(child, revision string) bool {
 
 // patchLabels restores the labels of a child's own revision, less and less often if somebody removes them each time.
 func (w *Writer) patchLabels(ctx context.Context, live *metav1.PartialObjectMetadata, labels map[string]string, current *unstructured.Unstructured) error {
-	parent, object, lost := parentOfObject(current), "ControllerRevision "+live.Name, ownership.LabelAt(v1alpha1.LabelSubset)
-	putOff := w.Repeats.Delay(parent, object, relabelling, "", func(string) undone.Override { return undone.Override{Field: lost.Text} }, w.now())
+	object, lost := "ControllerRevision "+live.Name, ownership.LabelAt(v1alpha1.LabelSubset)
+	putOff := w.repeats().Delay(object, relabelling, "", func(string) undone.Override { return undone.Override{Field: lost.Text} }, w.now())
 	if putOff != nil {
 		return putOff
 	}
@@ -188,7 +188,7 @@ func (w *Writer) patchLabels(ctx context.Context, live *metav1.PartialObjectMeta
 	if err == nil && live.Labels[v1alpha1.LabelSubset] != labels[v1alpha1.LabelSubset] {
 		override = undone.Override{Field: lost.Text, Admission: true}
 	}
-	w.Repeats.RecordWrite(parent, object, relabelling, relabelling, override, w.now())
+	w.repeats().RecordWrite(object, relabelling, relabelling, override, w.now())
 	return &subset.WaitError{Reason: fmt.Sprintf("revision %s of %s lost its labels; restoring them", live.Name, current.GetName())}
 }
 

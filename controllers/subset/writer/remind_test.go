@@ -144,7 +144,7 @@ func TestLabelsOfARevisionTakenEachTime(t *testing.T) {
 	bare.SetLabels(nil)
 	b := newBench(t, bare)
 	now := epoch()
-	b.Now, b.Repeats = func() time.Time { return now }, &undone.Repeats{}
+	b.Now, b.Memory = func() time.Time { return now }, newEntry()
 	b.labels = map[string]string{"example.com/not": "ours"} // what admission makes of them
 	said := ""
 	for range 600 {

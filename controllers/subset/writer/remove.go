@@ -30,8 +30,8 @@ func (w *Writer) Remove(ctx context.Context, current *unstructured.Unstructured)
 	if apierrors.IsConflict(err) {
 		return subset.ErrStale
 	}
-	w.Comparisons.forgetChild(current)
-	w.Repeats.ForgetObject(parentOfObject(current), w.object(current.GetName()))
+	w.comparisons().Delete(current.GetName())
+	w.repeats().Delete(w.object(current.GetName()))
 	return client.IgnoreNotFound(err)
 }
 

@@ -21,10 +21,13 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 var webParent = types.NamespacedName{Namespace: "shop", Name: "web"}
+
+func newEntry() memory.Entry { return new(memory.Memory).Of(webParent) }
 
 // opponent simulates somebody who undoes every write after a while.
 type opponent struct {
@@ -34,11 +37,15 @@ type opponent struct {
 	writes []time.Time
 }
 
+func newOpponent(after time.Duration) *opponent {
+	return &opponent{Repeats: undone.RepeatsOf(newEntry()), now: time.Unix(1e9, 0), after: after}
+}
+
 func (o *opponent) pass(content, standing string) *undone.OverriddenError {
-	e := o.Delay(webParent, "child", content, standing, func(string) undone.Override { return undone.Override{Field: "spec.replicas", By: "other"} }, o.now)
+	e := o.Delay("child", content, standing, func(string) undone.Override { return undone.Override{Field: "spec.replicas", By: "other"} }, o.now)
 	if e == nil {
 		o.writes = append(o.writes, o.now)
-		o.RecordWrite(webParent, "child", content, content, undone.Override{}, o.now)
+		o.RecordWrite("child", content, content, undone.Override{}, o.now)
 	}
 	return e
 }
@@ -77,7 +84,7 @@ func TestRepeatsAreSpaced(t *testing.T) {
 		{name: "undone each minute is put right each time", after: time.Minute, during: time.Hour, writes: 60, longest: time.Minute, each: true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			o := &opponent{now: time.Unix(1e9, 0), after: tc.after}
+			o := newOpponent(tc.after)
 			longest := o.fight("A", tc.during)
 			if len(o.writes) > tc.writes || longest > tc.longest {
 				t.Error(len(o.writes), "writes, up to", longest, "apart")
@@ -85,7 +92,7 @@ func TestRepeatsAreSpaced(t *testing.T) {
 			if tc.each && len(o.writes) < tc.writes {
 				t.Error(len(o.writes), "writes only")
 			}
-			e := o.Overridden(webParent, "child", o.now)
+			e := o.Overridden("child", o.now)
 			if (e != nil) != tc.overridden || e != nil && e.Lasting != tc.lasting {
 				t.Errorf("%+v", e)
 			}
@@ -98,7 +105,7 @@ func TestRepeatsAreSpaced(t *testing.T) {
 
 // A different write is never delayed: it may be the one that raises protection.
 func TestAnotherWriteIsNotPutOff(t *testing.T) {
-	o := &opponent{now: time.Unix(1e9, 0), after: time.Millisecond}
+	o := newOpponent(time.Millisecond)
 	o.fight("A", time.Hour)
 	_ = o.pass("A", "theirs")
 	if e := o.pass("A", "theirs"); e == nil {
@@ -111,7 +118,7 @@ func TestAnotherWriteIsNotPutOff(t *testing.T) {
 
 // Two alternating writes, each undone, are delayed too.
 func TestWritesByTurns(t *testing.T) {
-	o := &opponent{now: time.Unix(1e9, 0), after: time.Millisecond}
+	o := newOpponent(time.Millisecond)
 	for end := o.now.Add(time.Hour); o.now.Before(end); o.now = o.now.Add(time.Second) {
 		_ = o.pass("A", "")
 		_ = o.pass("B", "")
@@ -123,7 +130,7 @@ func TestWritesByTurns(t *testing.T) {
 
 // If a write stood until the desired state changed, it was not undone.
 func TestAChangeOfMindIsNotPutOff(t *testing.T) {
-	o := &opponent{now: time.Unix(1e9, 0)}
+	o := newOpponent(0)
 	standing := ""
 	for i := range 1000 {
 		content := []string{"A", "B"}[i%2]
@@ -136,19 +143,19 @@ func TestAChangeOfMindIsNotPutOff(t *testing.T) {
 }
 
 func TestAWriteThatStandsAgain(t *testing.T) {
-	o := &opponent{now: time.Unix(1e9, 0), after: time.Millisecond}
+	o := newOpponent(time.Millisecond)
 	o.fight("A", time.Hour)
 	_ = o.pass("A", "theirs")
 	e := o.pass("A", "theirs")
 	if e == nil {
 		t.Fatal("the positive control: it is put off")
 	}
-	o.RecordStanding(webParent, "child", o.now)
-	if e := o.Overridden(webParent, "child", o.now); e == nil || e.Until != o.now.Add(undone.Stands) {
+	o.RecordStanding("child", o.now)
+	if e := o.Overridden("child", o.now); e == nil || e.Until != o.now.Add(undone.Stands) {
 		t.Error("not sure yet:", e)
 	}
 	o.now = o.now.Add(undone.Stands)
-	if e := o.Overridden(webParent, "child", o.now); e != nil {
+	if e := o.Overridden("child", o.now); e != nil {
 		t.Error(e)
 	}
 	o.now = o.now.Add(time.Hour)
@@ -161,37 +168,38 @@ func TestAWriteThatStandsAgain(t *testing.T) {
 
 // If a write reverts the message about one that stood, it does not count as doubtful.
 func TestWhatIsTakenBackIsNotDoubted(t *testing.T) {
-	o := &opponent{now: time.Unix(1e9, 0), after: time.Millisecond}
+	o := newOpponent(time.Millisecond)
 	o.fight("A", time.Hour)
-	o.RecordWrite(webParent, "child", "A", "A", undone.Override{}, o.now)
-	if o.Overridden(webParent, "child", o.now) == nil {
+	o.RecordWrite("child", "A", "A", undone.Override{}, o.now)
+	if o.Overridden("child", o.now) == nil {
 		t.Fatal("the positive control: it is doubted")
 	}
 	o.now = o.now.Add(undone.Stands)
-	o.RecordWrite(webParent, "child", "A", "A", undone.Override{}, o.now)
-	if e := o.Overridden(webParent, "child", o.now); e != nil {
+	o.RecordWrite("child", "A", "A", undone.Override{}, o.now)
+	if e := o.Overridden("child", o.now); e != nil {
 		t.Error(e)
 	}
 }
 
 func TestForgetRepeats(t *testing.T) {
-	for name, forget := range map[string]func(r *undone.Repeats){
-		"parent": func(r *undone.Repeats) { r.Forget(webParent) },
-		"object": func(r *undone.Repeats) { r.ForgetObject(webParent, "child") },
+	m := &memory.Memory{}
+	for name, forget := range map[string]func(r undone.Repeats){
+		"parent": func(undone.Repeats) { m.Forget(webParent) },
+		"object": func(r undone.Repeats) { r.Delete("child") },
 	} {
-		o := &opponent{now: time.Unix(1e9, 0), after: time.Millisecond}
+		o := newOpponent(time.Millisecond)
+		o.Repeats = undone.RepeatsOf(m.Of(webParent))
 		o.fight("A", time.Hour)
-		forget(&o.Repeats)
+		forget(o.Repeats)
 		if e := o.pass("A", "theirs"); e != nil {
 			t.Error(name, e)
 		}
 	}
-	var none *undone.Repeats
-	none.RecordWrite(webParent, "child", "A", "A", undone.Override{}, time.Now())
-	none.RecordStanding(webParent, "child", time.Now())
-	none.Forget(webParent)
-	none.ForgetObject(webParent, "child")
-	if none.Delay(webParent, "child", "A", "", nil, time.Now()) != nil || none.Overridden(webParent, "child", time.Now()) != nil || none.BarredByAdmission(webParent, "child", "A") {
+	var none undone.Repeats
+	none.RecordWrite("child", "A", "A", undone.Override{}, time.Now())
+	none.RecordStanding("child", time.Now())
+	none.Delete("child")
+	if none.Delay("child", "A", "", nil, time.Now()) != nil || none.Overridden("child", time.Now()) != nil || none.BarredByAdmission("child", "A") {
 		t.Error("nothing is spaced without it")
 	}
 }
@@ -201,7 +209,7 @@ func TestForgetRepeats(t *testing.T) {
 func TestRepeatsProperties(t *testing.T) {
 	const window = 10 * time.Minute
 	rapid.Check(t, func(t *rapid.T) {
-		o := &opponent{now: time.Unix(1e9, 0)}
+		o := newOpponent(0)
 		made := map[string][]time.Time{}
 		contents := rapid.SampledFrom([]string{"A", "B", "C"})
 		for range rapid.IntRange(1, 400).Draw(t, "passes") {
@@ -233,7 +241,7 @@ func TestRepeatsProperties(t *testing.T) {
 // overriding returns a bench whose server changes what is applied.
 func overriding(t *testing.T, change func(*unstructured.Unstructured)) (*bench, *time.Time) {
 	b, now := newBench(t), time.Unix(1e9, 0)
-	b.Repeats, b.Now = &undone.Repeats{}, func() time.Time { return now }
+	b.Memory, b.Now = newEntry(), func() time.Time { return now }
 	b.change = change
 	return b, &now
 }
@@ -269,7 +277,7 @@ func TestOverriddenByAdmission(t *testing.T) {
 	if _, wrote, err := b.carry(subset.Step{Action: subset.ActionApply, Child: childSpec()}, current); err != nil || !wrote {
 		t.Error("it is time again:", wrote, err)
 	}
-	if e := b.Overridden(webParent, "web-zone-a", nil); e == nil {
+	if e := b.Overridden("web-zone-a", nil); e == nil {
 		t.Error("it is not sure that this one stands")
 	}
 }
@@ -399,7 +407,7 @@ func TestLabelsAgainAndAgain(t *testing.T) {
 		lost := set(func(s *appsv1.StatefulSet) { s.Labels[key] = "x" })
 		b := newBench(t, lost)
 		now := time.Unix(1e9, 0)
-		b.Repeats, b.Now, b.labels = &undone.Repeats{}, func() time.Time { return now }, lost.Labels
+		b.Memory, b.Now, b.labels = newEntry(), func() time.Time { return now }, lost.Labels
 		c := childSpec()
 		var err error
 		for range 50 {
@@ -413,7 +421,7 @@ func TestLabelsAgainAndAgain(t *testing.T) {
 			t.Error(e)
 		}
 		now = e.Until
-		if err := b.Relabel(t.Context(), &c); !errors.Is(err, subset.ErrStale) || b.Overridden(webParent, "web-zone-a", nil) == nil {
+		if err := b.Relabel(t.Context(), &c); !errors.Is(err, subset.ErrStale) || b.Overridden("web-zone-a", nil) == nil {
 			t.Error("it is time again:", err)
 		}
 	}
@@ -422,7 +430,7 @@ func TestLabelsAgainAndAgain(t *testing.T) {
 // The child of a removed subset that keeps its replicas is scaled again, although no watch reports it.
 func TestShrinkToNoAvail(t *testing.T) {
 	b := newBench(t, set(func(s *appsv1.StatefulSet) { s.Spec.Replicas = ptr.To[int32](3) }))
-	b.Repeats, b.Now, b.labels = &undone.Repeats{}, func() time.Time { return time.Unix(1e9, 0) }, set().Labels
+	b.Memory, b.Now, b.labels = newEntry(), func() time.Time { return time.Unix(1e9, 0) }, set().Labels
 	current := b.asStored(childSpec(), nil)
 	if after, err := b.Shrink(t.Context(), current, 2, false); !errors.Is(err, subset.ErrStale) || after != nil {
 		t.Error(after, err)

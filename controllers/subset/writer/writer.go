@@ -20,14 +20,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/subset/ownership"
-	"github.com/unitedworkloads/united/controllers/united/undone"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 )
 
 // absent as the resourceVersion of a server-side apply means: create, never update. If the object exists, the response
@@ -41,13 +40,10 @@ type Writer struct {
 	Client client.Client
 	// Live reads past the cache, which does not have foreign objects and orphans.
 	Live client.Reader
-	// Comparisons remembers the children that are as they were written. Nil does not remember anything.
-	Comparisons *Comparisons
-	// Repeats delays writes that are undone, based on the time that Now returns. Without Repeats, no write is delayed.
-	Repeats *undone.Repeats
-	// Contests remembers the children whose partition somebody lowers again and again. Nil does not remember anything.
-	Contests *undone.Contests
-	Now      func() time.Time
+	// Memory is what is remembered of the parent: which children are as they were written, which writes are undone, based on the
+	// time that Now returns, and in which children somebody lowers the partition again and again. Without it, no write is delayed.
+	Memory memory.Entry
+	Now    func() time.Time
 
 	// Corrected describes the change by somebody else that the last write of Execute reverted in the child; "" if there
 	// was none.
@@ -90,7 +86,7 @@ func (w *Writer) create(ctx context.Context, s subset.Step) (*unstructured.Unstr
 	if err != nil {
 		return nil, false, err
 	}
-	if err := w.delayWriteIfRepeated(parentOf(&s.Child), s.Child.Name, contentOf(&s.Child, u), "", ownership.Location{}, nil); err != nil {
+	if err := w.delayWriteIfRepeated(s.Child.Name, contentOf(&s.Child, u), "", ownership.Location{}, nil); err != nil {
 		return nil, false, err
 	}
 	u.SetResourceVersion(absent)
@@ -158,7 +154,7 @@ func (w *Writer) checkRoomForOrphans(ctx context.Context, c *adapters.Child) err
 
 // update writes the child, in one write, if it differs from its desired state, and reports whether that changed it.
 func (w *Writer) update(ctx context.Context, c *adapters.Child, current *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
-	if w.Comparisons.upToDate(c, current) {
+	if w.comparisons().upToDate(c, current) {
 		// The child need not be rendered for a comparison, which would be most of the work of a pass.
 		w.writeStands(c)
 		return current, false, nil
@@ -254,7 +250,7 @@ func (w *Writer) differs(u *unstructured.Unstructured, c *adapters.Child, curren
 	if label := ownership.LostLabel(c, current); label != "" {
 		return ownership.LabelAt(label), nil // according to managedFields, what admission has removed is still ours
 	}
-	if w.Comparisons.nothingLost(c, current, u) {
+	if w.comparisons().nothingLost(c, current, u) {
 		return ownership.Location{}, nil
 	}
 	if taken, err := ownership.TakenAnnotations(current); err != nil || len(taken) > 0 {
@@ -314,7 +310,7 @@ func (w *Writer) apply(ctx context.Context, c *adapters.Child, u *unstructured.U
 	case err != nil:
 		return ownership.Location{}, err
 	}
-	w.Comparisons.recordWrite(c, u, adapters.Altered(w.Adapter, applied, u))
+	w.comparisons().recordWrite(u, adapters.Altered(w.Adapter, applied, u))
 	return w.recordWrite(c, content, fingerprint, applied, u), nil
 }
 
@@ -334,6 +330,6 @@ func withoutRecord(u *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 // Intact reports whether nobody has changed a child since it was written.
-func (w *Writer) Intact(parent types.NamespacedName, child *unstructured.Unstructured) bool {
-	return w.Comparisons.Intact(parent, child)
+func (w *Writer) Intact(child *unstructured.Unstructured) bool {
+	return w.comparisons().Intact(child)
 }

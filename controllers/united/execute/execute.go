@@ -18,29 +18,30 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/perparent"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/subset/writer"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/undone"
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
-// Executor carries out the plans of the parents of one kind.
+// Executor carries out the plans of one parent.
 type Executor struct {
 	Client client.Client
 	// Live reads past the cache.
 	Live   client.Reader
 	Clock  clock.PassiveClock
 	Writer *writer.Writer
-	// Failures and Repeats are remembered from pass to pass.
-	Failures *undone.Failures
-	Repeats  *undone.Repeats
-	// Tidied has for which runs the others of a parent were last tidied (TidyRuns).
-	Tidied *perparent.Memory[string]
+	// Memory is what is remembered of the parent.
+	Memory memory.Entry
 	// ReadChild reads a child that was written.
 	ReadChild func(w *world.World, subset string, object *unstructured.Unstructured) (*world.Child, error)
 }
+
+func (e *Executor) repeats() undone.Repeats { return undone.RepeatsOf(e.Memory) }
+
+func (e *Executor) failures() undone.Failures { return undone.FailuresOf(e.Memory) }
 
 // executor executes the plan of one pass. It changes neither the plan nor the input.
 type executor struct {
@@ -89,7 +90,7 @@ func (e *executor) write(ctx context.Context, s *planner.SubsetPlan, step subset
 // plan.
 func (e *executor) apply(ctx context.Context, s *planner.SubsetPlan, step subset.Step, why string) *planner.Result {
 	current := e.currentChild(s)
-	e.Failures.Expire(e.parent(), reminderKey(s.Name), e.in.Now)
+	e.failures().Expire(reminderKey(s.Name), e.in.Now)
 	o := e.attempt(ctx, e.in, s.Name, current, func(o *planner.Result) error {
 		o.WaitReason = why
 		after, wrote, err := e.Writer.Execute(ctx, step, current)
@@ -108,7 +109,7 @@ func (e *executor) apply(ctx context.Context, s *planner.SubsetPlan, step subset
 	if o.Child != nil {
 		current = o.Child.Object
 	}
-	return e.withNote(orOverridden(o, e.Writer.Overridden(e.parent(), s.Workload, current)), s)
+	return e.withNote(orOverridden(o, e.Writer.Overridden(s.Workload, current)), s)
 }
 
 // withNote converts a failure into a note if admission has changed the pod template of a child. A policy that redirects
@@ -128,7 +129,7 @@ func (e *executor) halt(ctx context.Context, s *planner.SubsetPlan) *planner.Res
 	if e.stripped(s) || e.in.Children[s.Name] == nil && e.in.Unreadable[s.Name] == nil {
 		o := e.attempt(ctx, e.in, s.Name, e.currentChild(s), func(*planner.Result) error { return e.Writer.Relabel(ctx, &s.Step.Child) })
 		if o.Refused() {
-			return orOverridden(o, e.Writer.Overridden(e.parent(), s.Workload, nil))
+			return orOverridden(o, e.Writer.Overridden(s.Workload, nil))
 		}
 	}
 	if was := world.SubsetStatus(&e.in.Parent.Status, s.Name); was == nil || was.Message != s.Failure.Message { // only once
@@ -149,7 +150,7 @@ func (e *executor) confirmGone(ctx context.Context, s *planner.SubsetPlan) *plan
 	if !o.Refused() {
 		return o // it is gone
 	}
-	return orOverridden(o, e.Writer.Overridden(e.parent(), s.Workload, nil))
+	return orOverridden(o, e.Writer.Overridden(s.Workload, nil))
 }
 
 // remove deletes the child of a removed subset.
@@ -164,7 +165,7 @@ func (e *executor) remove(ctx context.Context, s *planner.SubsetPlan) *planner.R
 // shrink removes replicas from the child of a subset that is being removed.
 func (e *executor) shrink(ctx context.Context, s *planner.SubsetPlan, to *adapters.Child, why string) *planner.Result {
 	fight := func() *undone.OverriddenError { // its template no longer matters
-		return e.Writer.Overridden(e.parent(), s.Workload, nil)
+		return e.Writer.Overridden(s.Workload, nil)
 	}
 	if e.in.Children[s.Name].Observed.Replicas == to.Replicas {
 		return orOverridden(&planner.Result{WaitReason: why}, fight())
@@ -189,8 +190,6 @@ func (e *executor) attemptGone(ctx context.Context, s *planner.SubsetPlan, try f
 		return try(o)
 	})
 }
-
-func (e *executor) parent() client.ObjectKey { return client.ObjectKeyFromObject(e.in.Parent) }
 
 // currentChild returns the child of a subset as it was read; nil if there is none.
 func (e *executor) currentChild(s *planner.SubsetPlan) *unstructured.Unstructured {
@@ -260,8 +259,8 @@ func overridden(e *undone.OverriddenError) *subset.Failure {
 
 // attempt tries a write on a subset's child, unless the same write failed and it is too early to try again.
 func (e *Executor) attempt(ctx context.Context, in *planner.Input, name string, current *unstructured.Unstructured, try func(*planner.Result) error) *planner.Result {
-	parent, attempt := client.ObjectKeyFromObject(in.Parent), undone.AttemptOn(in.Parent, current)
-	if pending := e.Failures.Pending(parent, name, attempt, in.Now); pending != nil {
+	attempt := undone.AttemptOn(in.Parent, current)
+	if pending := e.failures().Pending(name, attempt, in.Now); pending != nil {
 		return &planner.Result{Failure: pending}
 	}
 	o, putOff := &planner.Result{}, (*undone.OverriddenError)(nil)
@@ -274,10 +273,10 @@ func (e *Executor) attempt(ctx context.Context, in *planner.Input, name string, 
 			ctrl.LoggerFrom(ctx).Info("cannot write yet", "subset", name, "error", err.Error())
 		}
 	case err != nil:
-		o.Failure = e.Failures.Failed(parent, name, attempt, err, in.Now)
+		o.Failure = e.failures().Failed(name, attempt, err, in.Now)
 		ctrl.LoggerFrom(ctx).Info("could not write", "subset", name, "reason", o.Failure.Reason, "error", err.Error(), "retryAt", o.Failure.RetryAt)
 	default:
-		e.Failures.Succeeded(parent, name)
+		e.failures().Succeeded(name)
 	}
 	return o
 }

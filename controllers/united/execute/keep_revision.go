@@ -34,7 +34,7 @@ const parentFailures = ""
 func (e *Executor) KeepRevision(ctx context.Context, in *planner.Input, p *planner.Plan) (*planner.Input, *planner.Plan, *planner.Result) {
 	out := in
 	result := e.attempt(ctx, in, parentFailures, nil, func(*planner.Result) error {
-		revisions := e.store(in.Parent)
+		revisions := e.store()
 		revisions.Confirm = func(ctx context.Context) error { return e.confirmSpec(ctx, in.Parent) }
 		kept := in.Kept()
 		update, err := revisions.Ensure(ctx, in.Parent, world.OwnerOf(in.Parent), kept, in.Spec.Content(), in.Asked())
@@ -55,7 +55,7 @@ func (e *Executor) KeepRevision(ctx context.Context, in *planner.Input, p *plann
 			if kept[i], err = revisions.Amend(ctx, rev, living); err != nil {
 				return asStaleRevision(err) // the stored revision stays as it was
 			}
-			if err := e.spacing(in.Parent).errIfOverridden(revisionObject(rev.Name)); err != nil {
+			if err := e.spacing().errIfOverridden(revisionObject(rev.Name)); err != nil {
 				return err
 			}
 		}
@@ -103,25 +103,25 @@ func (e *Executor) confirmSpec(ctx context.Context, parent *v1alpha1.UnitedDeplo
 // The status may have it only after that.
 func (e *Executor) RecordCurrent(ctx context.Context, in *planner.Input, p *planner.Plan, status *v1alpha1.UnitedDeploymentStatus) error {
 	if r := in.UnrecordedRejection(p); r != nil {
-		if err := asStaleRevision(e.store(in.Parent).RecordRejected(ctx, r.Revision, r.Left, r.Why)); err != nil {
+		if err := asStaleRevision(e.store().RecordRejected(ctx, r.Revision, r.Left, r.Why)); err != nil {
 			return err
 		}
-		return e.spacing(in.Parent).errIfOverridden(currentRecordOf(r.Name))
+		return e.spacing().errIfOverridden(currentRecordOf(r.Name))
 	}
 	if left, value := in.UnrecordedLeft(p); left != nil {
-		if err := asStaleRevision(e.store(in.Parent).RecordLeft(ctx, left, value)); err != nil {
+		if err := asStaleRevision(e.store().RecordLeft(ctx, left, value)); err != nil {
 			return err
 		}
-		return e.spacing(in.Parent).errIfOverridden(currentRecordOf(left.Name))
+		return e.spacing().errIfOverridden(currentRecordOf(left.Name))
 	}
 	current, last := report.Unrecorded(in, p, status)
 	if current == nil {
 		return nil
 	}
-	if err := asStaleRevision(e.store(in.Parent).RecordCurrent(ctx, in.Parent, current, last)); err != nil {
+	if err := asStaleRevision(e.store().RecordCurrent(ctx, in.Parent, current, last)); err != nil {
 		return err
 	}
-	return e.spacing(in.Parent).errIfOverridden(currentRecordOf(current.Name))
+	return e.spacing().errIfOverridden(currentRecordOf(current.Name))
 }
 
 // Truncate deletes the revisions, except the youngest ones, that neither the old nor the new status nor a child names.
@@ -138,7 +138,7 @@ func (e *Executor) Truncate(ctx context.Context, in *planner.Input, results plan
 		return err
 	}
 	e.forgetSurplus(in, inUse)
-	return e.store(in.Parent).Truncate(ctx, in.Revisions, inUse, spec.RevisionLimit(in.Parent))
+	return e.store().Truncate(ctx, in.Revisions, inUse, spec.RevisionLimit(in.Parent))
 }
 
 // addNamedByChildren adds the revisions that the children name. It reads past the cache, because a controller that does

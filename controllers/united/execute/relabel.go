@@ -29,7 +29,7 @@ func (e *executor) relabel(ctx context.Context, s *planner.SubsetPlan) *planner.
 		}
 		return subset.ErrStale // it is gone by now
 	})
-	return orOverridden(o, e.Writer.Overridden(e.parent(), s.Workload, nil))
+	return orOverridden(o, e.Writer.Overridden(s.Workload, nil))
 }
 
 // errIfUnlabelled returns an error that causes another pass if a child does not have its labels after a write, because

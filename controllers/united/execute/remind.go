@@ -25,9 +25,9 @@ func relearningKey(name string) string { return name + "/relearning" }
 // remind reminds a child of what it has forgotten. Reminders may have no effect as long as the child's controller does
 // not see its revisions, so each one counts as a failure, and the next one comes later.
 func (e *executor) remind(ctx context.Context, s *planner.SubsetPlan) *planner.Result {
-	parent, current := e.parent(), e.currentChild(s)
+	current := e.currentChild(s)
 	attempt := undone.AttemptOn(e.in.Parent, current)
-	if pending := e.Failures.Pending(parent, reminderKey(s.Name), attempt, e.in.Now); pending != nil {
+	if pending := e.failures().Pending(reminderKey(s.Name), attempt, e.in.Now); pending != nil {
 		return &planner.Result{Failure: pending}
 	}
 	o := &planner.Result{}
@@ -41,10 +41,10 @@ func (e *executor) remind(ctx context.Context, s *planner.SubsetPlan) *planner.R
 	case errors.Is(err, subset.ErrStale):
 		markStale(o, err)
 	case err != nil:
-		o.Failure = e.Failures.Failed(parent, reminderKey(s.Name), attempt, err, e.in.Now)
+		o.Failure = e.failures().Failed(reminderKey(s.Name), attempt, err, e.in.Now)
 		ctrl.LoggerFrom(ctx).Info("could not restore the revision of the protected replicas", "subset", s.Name, "error", err.Error(), "retryAt", o.Failure.RetryAt)
 	default:
-		again := e.Failures.Failed(parent, reminderKey(s.Name), attempt, fmt.Errorf("%s %w", s.Workload, subset.ErrForgets), e.in.Now)
+		again := e.failures().Failed(reminderKey(s.Name), attempt, fmt.Errorf("%s %w", s.Workload, subset.ErrForgets), e.in.Now)
 		ctrl.LoggerFrom(ctx).Info("reminded", "subset", s.Name, "of", s.Step.Hash, "notAgainBefore", again.RetryAt)
 	}
 	return o
@@ -56,14 +56,14 @@ func (e *executor) remind(ctx context.Context, s *planner.SubsetPlan) *planner.R
 func (e *executor) relearn(ctx context.Context, s *planner.SubsetPlan, gone error) *planner.Result {
 	current := e.currentChild(s)
 	// Its generation is not useful: it increases with each template.
-	parent, key, attempt := e.parent(), relearningKey(s.Name), undone.Attempt{UID: e.in.Parent.UID, ChildUID: current.GetUID()}
-	e.Failures.Expire(parent, key, e.in.Now)
-	if pending := e.Failures.Pending(parent, key, attempt, e.in.Now); pending != nil {
+	key, attempt := relearningKey(s.Name), undone.Attempt{UID: e.in.Parent.UID, ChildUID: current.GetUID()}
+	e.failures().Expire(key, e.in.Now)
+	if pending := e.failures().Pending(key, attempt, e.in.Now); pending != nil {
 		return &planner.Result{Failure: pending}
 	}
 	o := e.apply(ctx, s, *s.Step.Instead, "")
 	if o.Child != nil {
-		e.Failures.Failed(parent, key, attempt, gone, e.in.Now)
+		e.failures().Failed(key, attempt, gone, e.in.Now)
 	}
 	return o
 }

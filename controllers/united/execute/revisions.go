@@ -11,8 +11,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -27,18 +25,15 @@ import (
 // spacing delays changes of a parent's revisions that somebody undoes again and again, as those of its children and its
 // status are delayed. It is a store.Spacing.
 type spacing struct {
-	repeats *undone.Repeats
-	parent  types.NamespacedName
+	repeats undone.Repeats
 	now     func() time.Time
 }
 
-func (e *Executor) spacing(parent *v1alpha1.UnitedDeployment) *spacing {
-	return &spacing{repeats: e.Repeats, parent: client.ObjectKeyFromObject(parent), now: e.Clock.Now}
-}
+func (e *Executor) spacing() *spacing { return &spacing{repeats: e.repeats(), now: e.Clock.Now} }
 
 // store returns the store of a parent's revisions.
-func (e *Executor) store(parent *v1alpha1.UnitedDeployment) *store.Store {
-	return &store.Store{Client: e.Client, Live: e.Live, Spacing: e.spacing(parent)}
+func (e *Executor) store() *store.Store {
+	return &store.Store{Client: e.Client, Live: e.Live, Spacing: e.spacing()}
 }
 
 // creation is the content of the creation of a revision: it is the same write whatever the revision's number is.
@@ -47,12 +42,12 @@ const creation = "create"
 // Delay returns an *undone.OverriddenError while a change is delayed.
 func (s *spacing) Delay(is, wanted *appsv1.ControllerRevision) error {
 	if is == nil {
-		return errOf(s.repeats.Delay(s.parent, revisionObject(wanted.Name), creation, "", func(string) undone.Override {
+		return errOf(s.repeats.Delay(revisionObject(wanted.Name), creation, "", func(string) undone.Override {
 			return undone.Override{Field: undone.WholeObject}
 		}, s.now()))
 	}
 	object, fields := changed(is, wanted)
-	return errOf(s.repeats.Delay(s.parent, object, fields(wanted).text(), fields(is).text(), func(written string) undone.Override {
+	return errOf(s.repeats.Delay(object, fields(wanted).text(), fields(is).text(), func(written string) undone.Override {
 		return revisionOverride(is, fields(is), written)
 	}, s.now()))
 }
@@ -60,7 +55,7 @@ func (s *spacing) Delay(is, wanted *appsv1.ControllerRevision) error {
 // Wrote records a change.
 func (s *spacing) Wrote(was, wanted, after *appsv1.ControllerRevision) {
 	if was == nil {
-		s.repeats.RecordWrite(s.parent, revisionObject(after.Name), creation, identity(after).text(), undone.Override{}, s.now())
+		s.repeats.RecordWrite(revisionObject(after.Name), creation, identity(after).text(), undone.Override{}, s.now())
 		return
 	}
 	object, fields := changed(was, wanted)
@@ -68,13 +63,13 @@ func (s *spacing) Wrote(was, wanted, after *appsv1.ControllerRevision) {
 	if path := fields(wanted).difference(fields(after)); path != nil {
 		override = undone.Override{Field: ownership.FieldName(path), Admission: true}
 	}
-	s.repeats.RecordWrite(s.parent, object, content, content, override, s.now())
+	s.repeats.RecordWrite(object, content, content, override, s.now())
 }
 
 // errIfOverridden returns an *undone.OverriddenError while it is uncertain whether the changes of an object stand that
 // were undone each time before.
 func (s *spacing) errIfOverridden(object string) error {
-	return errOf(s.repeats.Overridden(s.parent, object, s.now()))
+	return errOf(s.repeats.Overridden(object, s.now()))
 }
 
 // errOf returns e as an error, which is nil if e is.
@@ -89,7 +84,7 @@ func errOf(e *undone.OverriddenError) error {
 func (e *Executor) forgetSurplus(in *planner.Input, inUse map[string]bool) {
 	for _, surplus := range revision.Surplus(in.Revisions, inUse, spec.RevisionLimit(in.Parent)) {
 		for _, object := range []string{revisionObject(surplus.Name), currentRecordOf(surplus.Name)} {
-			e.Repeats.ForgetObject(client.ObjectKeyFromObject(in.Parent), object)
+			e.repeats().Delete(object)
 		}
 	}
 }

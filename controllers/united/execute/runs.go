@@ -24,6 +24,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/known"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/runs"
 	"github.com/unitedworkloads/united/controllers/united/spec"
@@ -40,12 +41,12 @@ func runAttempt(parent *v1alpha1.UnitedDeployment, round string) undone.Attempt 
 }
 
 // ExplainAbsent adds to the results of checks why their Jobs and AnalysisRuns could not be created.
-func ExplainAbsent(failures *undone.Failures, parent *v1alpha1.UnitedDeployment, seen map[string]known.CheckResult) {
+func ExplainAbsent(failures undone.Failures, parent *v1alpha1.UnitedDeployment, seen map[string]known.CheckResult) {
 	for check, result := range seen {
 		if !result.Absent {
 			continue
 		}
-		if last := failures.Last(client.ObjectKeyFromObject(parent), runKey(check), runAttempt(parent, result.Round)); last != nil {
+		if last := failures.Last(runKey(check), runAttempt(parent, result.Round)); last != nil {
 			result.Message, result.Refused = runs.Cut(last.Message), last.Stalled
 			seen[check] = result
 		}
@@ -55,7 +56,6 @@ func ExplainAbsent(failures *undone.Failures, parent *v1alpha1.UnitedDeployment,
 // StartRuns creates the Jobs and AnalysisRuns that the plan starts, and returns after how long to try again what failed; 0 if
 // nothing did. Their names follow from what they are for, so none is created twice.
 func (e *Executor) StartRuns(ctx context.Context, in *planner.Input, p *planner.Plan) (again time.Duration) {
-	parent := client.ObjectKeyFromObject(in.Parent)
 	soonest := func(at time.Time) {
 		if after := max(at.Sub(in.Now), time.Millisecond); again == 0 || after < again {
 			again = after
@@ -63,7 +63,7 @@ func (e *Executor) StartRuns(ctx context.Context, in *planner.Input, p *planner.
 	}
 	for _, ask := range p.StartedRuns() {
 		key, attempt := runKey(ask.Check.Name), runAttempt(in.Parent, ask.Round)
-		if pending := e.Failures.Pending(parent, key, attempt, in.Now); pending != nil {
+		if pending := e.failures().Pending(key, attempt, in.Now); pending != nil {
 			soonest(pending.RetryAt)
 			continue
 		}
@@ -71,11 +71,11 @@ func (e *Executor) StartRuns(ctx context.Context, in *planner.Input, p *planner.
 		case errors.Is(err, subset.ErrStale):
 			soonest(in.Now.Add(planner.RetryStale))
 		case err != nil:
-			failure := e.Failures.Failed(parent, key, attempt, err, in.Now)
+			failure := e.failures().Failed(key, attempt, err, in.Now)
 			ctrl.LoggerFrom(ctx).Info("could not create", "check", ask.Check.Name, "run", ask.Run, "error", err.Error(), "retryAt", failure.RetryAt)
 			soonest(failure.RetryAt)
 		default:
-			e.Failures.Succeeded(parent, key)
+			e.failures().Succeeded(key)
 		}
 	}
 	return again
@@ -137,15 +137,18 @@ func (e *Executor) ownRun(ctx context.Context, parent *v1alpha1.UnitedDeployment
 	return nil
 }
 
+// tidied says for which runs the others of a parent were last tidied.
+type tidied string
+
 // TidyRuns ends the runs of a parent that nobody waits for any more, and deletes those that have ended long ago, when what the
 // parent waits for has changed.
 func (e *Executor) TidyRuns(ctx context.Context, in *planner.Input, p *planner.Plan) error {
 	if in.Parent.Spec.Paused {
 		return nil // everything stays as it is
 	}
-	parent, wanted, used := client.ObjectKeyFromObject(in.Parent), p.WantedRuns(), in.KindsOfRuns()
-	key := strings.Join(wanted, ",") + "/" + fmt.Sprint(len(used))
-	if len(used) == 0 || e.Tidied.Get(parent, "") == key {
+	wanted, used, last := p.WantedRuns(), in.KindsOfRuns(), memory.Slot[tidied]{Entry: e.Memory}
+	key := tidied(strings.Join(wanted, ",") + "/" + fmt.Sprint(len(used)))
+	if len(used) == 0 || last.Get() == key {
 		return nil
 	}
 	for _, kind := range used {
@@ -153,7 +156,7 @@ func (e *Executor) TidyRuns(ctx context.Context, in *planner.Input, p *planner.P
 			return err
 		}
 	}
-	e.Tidied.Set(parent, "", key)
+	last.Set(key)
 	return nil
 }
 

@@ -22,12 +22,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/perparent"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/known"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/runs"
-	"github.com/unitedworkloads/united/controllers/united/undone"
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
@@ -40,6 +39,10 @@ func checkedParent() *v1alpha1.UnitedDeployment {
 			Checks: []v1alpha1.RolloutCheck{{Name: "smoke", Job: &v1alpha1.JobCheck{}}, {Name: "rate", Analysis: &v1alpha1.AnalysisCheck{}}},
 		}}},
 	}
+}
+
+func newEntry() memory.Entry {
+	return new(memory.Memory).Of(client.ObjectKeyFromObject(checkedParent()))
 }
 
 // runOf returns a run of the parent, which is so many minutes old.
@@ -74,7 +77,7 @@ func TestStartRunsConfirmsThePause(t *testing.T) {
 			live.Spec.Paused = paused
 			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(live).
 				WithIndex(live, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).Build()
-			e := &Executor{Client: c, Live: c, Failures: &undone.Failures{}}
+			e := &Executor{Client: c, Live: c, Memory: newEntry()}
 			again := e.StartRuns(t.Context(), &planner.Input{World: world.World{Parent: seen}}, &planner.Plan{Rollout: &coordination.Plan{
 				Start: []known.CheckAsk{{Check: &seen.Spec.UpdateStrategy.RollingUpdate.Checks[0], Run: "job/web-smoke-1"}},
 			}})
@@ -113,12 +116,12 @@ func TestATemplateThatMayNotBeUsed(t *testing.T) {
 					return apierrors.NewForbidden(resource, key.Name, fmt.Errorf(`User "united" cannot get resource %q in API group "argoproj.io" %s`, resource.Resource, c.scope))
 				},
 			}).Build()
-			e := &Executor{Client: api, Live: api, Failures: &undone.Failures{}}
+			e := &Executor{Client: api, Live: api, Memory: newEntry()}
 			parent := checkedParent()
 			ask := known.CheckAsk{Check: &v1alpha1.RolloutCheck{Name: "rate", Analysis: &c.check}, Run: "analysisrun/web-rate-1", Round: "1"}
 			e.StartRuns(t.Context(), &planner.Input{World: world.World{Parent: parent}}, &planner.Plan{Rollout: &coordination.Plan{Start: []known.CheckAsk{ask}}})
 			seen := map[string]known.CheckResult{"rate": {Absent: true, Round: "1"}}
-			ExplainAbsent(e.Failures, parent, seen)
+			ExplainAbsent(e.failures(), parent, seen)
 			if got := seen["rate"]; !got.Refused || got.Message != c.stalls {
 				t.Errorf("refused: %t, %q", got.Refused, got.Message)
 			}
@@ -153,7 +156,7 @@ func TestTidyRuns(t *testing.T) {
 			return c.Delete(ctx, o, opts...)
 		},
 	}).Build()
-	e := &Executor{Client: c, Live: c, Tidied: &perparent.Memory[string]{}}
+	e := &Executor{Client: c, Live: c, Memory: newEntry()}
 	in := &planner.Input{World: world.World{Parent: checkedParent()}}
 	p := &planner.Plan{Rollout: &coordination.Plan{
 		State: &v1alpha1.RolloutStatus{Checks: []v1alpha1.CheckStatus{{Name: "smoke", Run: "job/wanted"}}}, Asks: []known.CheckAsk{{Run: "job/wanted-running"}},

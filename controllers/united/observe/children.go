@@ -8,19 +8,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/adapters"
-	"github.com/unitedworkloads/united/controllers/perparent"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
-// observedChildren remembers the last decoded children of each parent, with their pods. A change of a pod triggers a
-// pass over all subsets, of which all but one are unchanged.
-type observedChildren struct {
-	perparent.Memory[observedChild]
-}
-
+// observedChild is what is remembered of the child of a subset: what was last decoded of it, with its pods. A change of a pod
+// triggers a pass over all subsets, of which all but one are unchanged.
 type observedChild struct {
 	child objectVersion
 	// of has the resourceVersions by UID of the pods, and of the other objects that were read with the child. Lists
@@ -35,24 +30,23 @@ type objectVersion struct {
 	resourceVersion string
 }
 
-// observe is Adapter.Observe for the child of a subset. The caller owns the result, except for parts that are shared
+func (o *Observer) observedChildren() memory.Named[observedChild] {
+	return memory.Named[observedChild]{Entry: o.Memory}
+}
+
+// observeChild is Adapter.Observe for the child of a subset. The caller owns the result, except for parts that are shared
 // with the cache.
-func (l *observedChildren) observe(w *world.World, subset string, child *unstructured.Unstructured) (*adapters.Observed, error) {
-	parent, have := client.ObjectKeyFromObject(w.Parent), adapters.Dependents{Pods: w.Pods[subset], Related: w.Related[subset]}
-	if last := l.Get(parent, subset); last.isOf(child, have) {
+func (o *Observer) observeChild(w *world.World, subset string, child *unstructured.Unstructured) (*adapters.Observed, error) {
+	have := adapters.Dependents{Pods: w.Pods[subset], Related: w.Related[subset]}
+	if last := o.observedChildren().Get(subset); last.isOf(child, have) {
 		return ownCopy(last.observed), nil
 	}
 	observed, err := w.Spec.Adapter.Observe(child, have)
 	if err != nil {
 		return nil, err
 	}
-	l.Set(parent, subset, observedChild{versionOf(child), versionsOf(have), ownCopy(observed)})
+	o.observedChildren().Set(subset, observedChild{versionOf(child), versionsOf(have), ownCopy(observed)})
 	return observed, nil
-}
-
-// keepOnly removes the children of the parent that no longer exist.
-func (l *observedChildren) keepOnly(w *world.World) {
-	l.DeleteFunc(client.ObjectKeyFromObject(w.Parent), func(subset string, _ observedChild) bool { return w.Children[subset] == nil })
 }
 
 // ownCopy returns a copy whose fields and replicas can be changed.

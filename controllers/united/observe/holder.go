@@ -11,11 +11,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/unitedworkloads/united/controllers/perparent"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
@@ -30,17 +29,17 @@ const (
 // readNameHolders finds out which objects have the names of replicas that have been missing for a while. It reads past
 // the cache, which has only objects with our labels. If it fails, the pass continues.
 func (o *Observer) readNameHolders(ctx context.Context, w *world.World) {
-	parent := client.ObjectKeyFromObject(w.Parent)
-	o.Memory.holders.DeleteFunc(parent, func(subset string, _ *missingName) bool { return w.Children[subset] == nil })
+	holders := holders{memory.Named[*missingName]{Entry: o.Memory}}
+	holders.DeleteFunc(func(subset string, _ *missingName) bool { return w.Children[subset] == nil })
 	for _, name := range slices.Sorted(maps.Keys(w.Children)) {
 		c := w.Children[name]
-		ask := o.Memory.holders.recordMissing(parent, name, world.MissingReplicaName(c.Observed), w.Now)
+		ask := holders.recordMissing(name, world.MissingReplicaName(c.Observed), w.Now)
 		if ask.due {
-			if pod, err := o.podLive(ctx, parent.Namespace, c.Observed.MissingName); err != nil {
+			if pod, err := o.podLive(ctx, w.Parent.Namespace, c.Observed.MissingName); err != nil {
 				ctrl.LoggerFrom(ctx).Info("could not look up the pod that has the name of a missing replica", "pod", c.Observed.MissingName, "error", err.Error())
 			} else {
 				ask.holder = world.WhyMissing(pod, w.Spec.Adapter.GroupVersionKind(), c.Observed, w.Parent, name)
-				o.Memory.holders.recordHolder(parent, name, ask.holder)
+				holders.recordHolder(name, ask.holder)
 			}
 		}
 		c.Observed.Holder = ask.holder
@@ -62,9 +61,7 @@ func (o *Observer) podLive(ctx context.Context, namespace, name string) (*corev1
 
 // holders remembers, by subset, which replicas are missing since when, and which objects were found to have their
 // names.
-type holders struct {
-	perparent.Memory[*missingName]
-}
+type holders struct{ memory.Named[*missingName] }
 
 // missingName is the name of a pod that a subset's child is missing.
 type missingName struct {
@@ -84,15 +81,15 @@ type nameLookup struct {
 // recordMissing records that a subset is missing a pod of that name, "" if none is missing. Each name is looked up once
 // it has been missing for a while, and then once in a while if there are passes: at is set only before the first
 // lookup, so that nothing triggers a pass just to ask again.
-func (h *holders) recordMissing(parent types.NamespacedName, subset, pod string, now time.Time) nameLookup {
+func (h holders) recordMissing(subset, pod string, now time.Time) nameLookup {
 	if pod == "" {
-		h.Delete(parent, subset)
+		h.Delete(subset)
 		return nameLookup{}
 	}
-	v := h.Get(parent, subset)
+	v := h.Get(subset)
 	if v == nil || v.pod != pod {
 		v = &missingName{pod: pod, since: now}
-		h.Set(parent, subset, v)
+		h.Set(subset, v)
 	}
 	switch due := v.since.Add(lookUpAfter); {
 	case due.After(now):
@@ -105,8 +102,8 @@ func (h *holders) recordMissing(parent types.NamespacedName, subset, pod string,
 }
 
 // recordHolder records what was found.
-func (h *holders) recordHolder(parent types.NamespacedName, subset, holder string) {
-	if v := h.Get(parent, subset); v != nil {
+func (h holders) recordHolder(subset, holder string) {
+	if v := h.Get(subset); v != nil {
 		v.holder = holder
 	}
 }

@@ -16,15 +16,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/perparent"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/subset/ownership"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/revision/store"
 	"github.com/unitedworkloads/united/controllers/united/spec"
@@ -33,7 +32,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
-// Observer reads the worlds of parents. It writes nothing.
+// Observer reads the world of a parent. It writes nothing.
 type Observer struct {
 	// Client reads from the cache, with an index by the label united.dev/name.
 	Client client.Reader
@@ -43,42 +42,28 @@ type Observer struct {
 	// (adapters.Delegating).
 	Related map[schema.GroupVersionKind]client.Reader
 	Writes  Writes
-	// Failures are those of writes: a child of which one failed is looked up less often.
-	Failures *undone.Failures
-	Memory   *Memory
+	// Memory is what is remembered of the parent. If it is lost, that costs only additional reads.
+	Memory memory.Entry
 }
 
 // Writes is what is remembered of the writes to the children of a kind, and where they are read past the cache because
 // of that.
 type Writes interface {
 	// Intact reports whether nobody has changed a child since it was written.
-	Intact(parent types.NamespacedName, child *unstructured.Unstructured) bool
+	Intact(child *unstructured.Unstructured) bool
 	// Contested returns until when it counts as a contest that somebody lowers the partition of a child.
-	Contested(parent types.NamespacedName, child *unstructured.Unstructured, observed *adapters.Observed) (time.Time, error)
+	Contested(child *unstructured.Unstructured, observed *adapters.Observed) (time.Time, error)
 	// Outlived returns the pods that outlived the child of a subset.
 	Outlived(ctx context.Context, namespace, parent, subset string) ([]corev1.Pod, error)
 	// Stripped returns a child that has lost one of its labels; nil if there is none.
 	Stripped(ctx context.Context, c *adapters.Child) (*unstructured.Unstructured, error)
 }
 
-// Memory is what an Observer remembers. If it is lost, that costs only additional reads.
-type Memory struct {
-	specs    perparent.Memory[decodedSpec]
-	children observedChildren
-	holders  holders
-	parsed   store.Parsed
-}
-
-// Forget forgets a parent.
-func (m *Memory) Forget(parent types.NamespacedName) {
-	m.specs.Forget(parent)
-	m.children.Forget(parent)
-	m.holders.Forget(parent)
-	m.parsed.Forget(parent)
-}
+// failures are those of writes: a child of which one failed is looked up less often.
+func (o *Observer) failures() undone.Failures { return undone.FailuresOf(o.Memory) }
 
 func (o *Observer) store() *store.Reader {
-	return &store.Reader{Cached: o.Client, Live: o.Live, Parsed: &o.Memory.parsed}
+	return &store.Reader{Cached: o.Client, Live: o.Live, Memory: o.Memory}
 }
 
 // Observe reads everything that belongs to the parent. Children and pods are found by their labels; children that the
@@ -110,7 +95,7 @@ func (o *Observer) Observe(ctx context.Context, parent *v1alpha1.UnitedDeploymen
 		o.addChild(w, name, object)
 	}
 	o.readStripped(ctx, w)
-	o.Memory.children.keepOnly(w)
+	o.observedChildren().DeleteFunc(func(subset string, _ observedChild) bool { return w.Children[subset] == nil })
 	o.findContested(ctx, w)
 	o.readOutlived(ctx, w)
 	o.readNameHolders(ctx, w)
@@ -203,8 +188,8 @@ const unlistedRevisions = "revisions/unlisted"
 // which they are found. Executor.KeepRevision restores that label. If a revision does not exist, it is looked up less and less
 // often, because no watch reports when it appears without its label.
 func (o *Observer) readUnlabelled(ctx context.Context, w *world.World, names []string) error {
-	parent, attempt := client.ObjectKeyFromObject(w.Parent), undone.Attempt{UID: w.Parent.UID}
-	if pending := o.Failures.Pending(parent, unlistedRevisions, attempt, w.Now); pending != nil {
+	attempt := undone.Attempt{UID: w.Parent.UID}
+	if pending := o.failures().Pending(unlistedRevisions, attempt, w.Now); pending != nil {
 		wakeAt(w, pending.RetryAt)
 		return nil
 	}
@@ -226,10 +211,10 @@ func (o *Observer) readUnlabelled(ctx context.Context, w *world.World, names []s
 		}
 	}
 	if gone == nil {
-		o.Failures.Succeeded(parent, unlistedRevisions)
+		o.failures().Succeeded(unlistedRevisions)
 		return nil
 	}
-	wakeAt(w, o.Failures.Failed(parent, unlistedRevisions, attempt, gone, w.Now).RetryAt)
+	wakeAt(w, o.failures().Failed(unlistedRevisions, attempt, gone, w.Now).RetryAt)
 	return nil
 }
 
@@ -277,7 +262,7 @@ func (o *Observer) ReadChild(w *world.World, name string, object *unstructured.U
 	if why := UnreadableChild(object); why != "" {
 		return nil, errUnreadable(object, why)
 	}
-	observed, err := o.Memory.children.observe(w, name, object)
+	observed, err := o.observeChild(w, name, object)
 	if err != nil {
 		return nil, errUnreadable(object, err.Error())
 	}
@@ -289,14 +274,13 @@ func (o *Observer) ReadChild(w *world.World, name string, object *unstructured.U
 
 // findContested finds the children whose partition somebody lowers again and again.
 func (o *Observer) findContested(ctx context.Context, w *world.World) {
-	parent := client.ObjectKeyFromObject(w.Parent)
 	w.Contested = map[string]time.Time{}
 	for _, s := range w.Spec.Subsets {
 		c := w.Children[s.Name]
 		if c == nil {
 			continue
 		}
-		until, err := o.Writes.Contested(parent, c.Object, c.Observed)
+		until, err := o.Writes.Contested(c.Object, c.Observed)
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Info("could not find out who has lowered a partition", "subset", s.Name, "error", err.Error())
 		}
@@ -308,7 +292,7 @@ func (o *Observer) findContested(ctx context.Context, w *world.World) {
 
 // restoreRecord restores, in the observed child, what United wrote on it, if somebody has removed that.
 func (o *Observer) restoreRecord(w *world.World, name string, object *unstructured.Unstructured, observed *adapters.Observed) error {
-	if o.Writes.Intact(client.ObjectKeyFromObject(w.Parent), object) {
+	if o.Writes.Intact(object) {
 		return nil
 	}
 	taken, err := ownership.Taken(object, w.Spec.Adapter.FieldPaths().Partition)

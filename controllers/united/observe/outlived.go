@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/controllers/united/undone"
 	"github.com/unitedworkloads/united/controllers/united/world"
@@ -22,12 +21,11 @@ func (o *Observer) readOutlived(ctx context.Context, w *world.World) {
 	if !w.Initialized() {
 		return // there is nothing to protect, and pods that outlived a child may be replaced
 	}
-	parent := client.ObjectKeyFromObject(w.Parent)
 	for _, s := range w.Spec.Subsets {
-		if w.Children[s.Name] != nil || w.Unreadable[s.Name] != nil || o.Failures.Pending(parent, s.Name, undone.AttemptOn(w.Parent, nil), w.Now) != nil {
+		if w.Children[s.Name] != nil || w.Unreadable[s.Name] != nil || o.failures().Pending(s.Name, undone.AttemptOn(w.Parent, nil), w.Now) != nil {
 			continue
 		}
-		pods, err := o.Writes.Outlived(ctx, parent.Namespace, parent.Name, s.Name)
+		pods, err := o.Writes.Outlived(ctx, w.Parent.Namespace, w.Parent.Name, s.Name)
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Info("could not look up the pods that outlived a child workload", "subset", s.Name, "error", err.Error())
 			continue

@@ -5,10 +5,10 @@ package observe
 
 import (
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 )
 
@@ -24,9 +24,9 @@ type decodedSpec struct {
 const mostDecoded = 16 << 10
 
 // Spec is spec.Read with a memory. Invalid specs are not remembered, and neither are large ones.
-func (m *Memory) Spec(parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*spec.Spec, error) {
-	key := client.ObjectKeyFromObject(parent)
-	if kept := m.specs.Get(key, ""); kept.spec != nil && kept.uid == parent.UID && kept.generation == parent.Generation {
+func Spec(of memory.Entry, parent *v1alpha1.UnitedDeployment, known adapters.Registry) (*spec.Spec, error) {
+	last := memory.Slot[decodedSpec]{Entry: of}
+	if kept := last.Get(); kept.spec != nil && kept.uid == parent.UID && kept.generation == parent.Generation {
 		return kept.spec, nil
 	}
 	spec, err := spec.Read(parent, known)
@@ -34,7 +34,7 @@ func (m *Memory) Spec(parent *v1alpha1.UnitedDeployment, known adapters.Registry
 		return nil, err
 	}
 	if sizeOf(parent, spec) <= mostDecoded {
-		m.specs.Set(key, "", decodedSpec{parent.UID, parent.Generation, spec})
+		last.Set(decodedSpec{parent.UID, parent.Generation, spec})
 	}
 	return spec, nil
 }

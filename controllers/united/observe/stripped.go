@@ -7,7 +7,6 @@ import (
 	"context"
 
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/controllers/united/undone"
 	"github.com/unitedworkloads/united/controllers/united/world"
@@ -21,10 +20,9 @@ import (
 // subsets an object with that name does not matter; and not for subsets with a failure for which it is too early to try
 // again. If a read fails, the pass continues as without a child, which the writer does not create again.
 func (o *Observer) readStripped(ctx context.Context, w *world.World) {
-	parent := client.ObjectKeyFromObject(w.Parent)
 	for _, s := range w.Spec.Subsets {
 		if w.Children[s.Name] != nil || w.Unreadable[s.Name] != nil || world.SubsetStatus(&w.Parent.Status, s.Name) == nil ||
-			o.Failures.Pending(parent, s.Name, undone.AttemptOn(w.Parent, nil), w.Now) != nil {
+			o.failures().Pending(s.Name, undone.AttemptOn(w.Parent, nil), w.Now) != nil {
 			continue
 		}
 		who := w.ChildIdentity(s.Name)

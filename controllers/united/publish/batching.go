@@ -8,11 +8,8 @@ import (
 	"maps"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/perparent"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 )
 
 // Batching is how long a status waits for the next one if nothing changed in it that somebody may be waiting for.
@@ -37,37 +34,26 @@ func StandardBatching() Batching {
 	return Batching{Delay: 200 * time.Millisecond, Interval: 2 * time.Second, ProvisioningInterval: 10 * time.Second, MaxReturn: 5 * time.Second}
 }
 
-// Memory remembers what was published. If it is lost, that costs only additional writes.
-type Memory struct {
-	perparent.Memory[*published]
-	// quiet are the versions of the parents whose last write changed only what no pass decides by. Others read them
-	// while a pass runs.
-	quiet perparent.Memory[string]
+// quiet is the version of a parent whose last write changed only what no pass decides by. Others read it while a pass runs.
+type quiet string
+
+// Quiet reports whether a version of a parent is that one.
+func Quiet(of memory.Entry, resourceVersion string) bool {
+	return memory.Slot[quiet]{Entry: of}.Get() == quiet(resourceVersion)
 }
 
-// Quiet reports whether a version of a parent is one of those.
-func (m *Memory) Quiet(parent types.NamespacedName, resourceVersion string) bool {
-	return m.quiet.Get(parent, "") == resourceVersion
-}
-
-// Forget forgets a parent.
-func (m *Memory) Forget(parent types.NamespacedName) {
-	m.Memory.Forget(parent)
-	m.quiet.Forget(parent)
-}
-
-// of returns what was published of a parent.
-func (m *Memory) of(parent *v1alpha1.UnitedDeployment) *published {
-	key := client.ObjectKeyFromObject(parent)
-	kept := m.Get(key, "")
+// publishedOf returns what was published of a parent.
+func publishedOf(of memory.Entry) *published {
+	slot := memory.Slot[*published]{Entry: of}
+	kept := slot.Get()
 	if kept == nil {
 		kept = &published{}
-		m.Set(key, "", kept)
+		slot.Set(kept)
 	}
 	return kept
 }
 
-// published is what was published of a parent.
+// published is what is remembered of what was published of a parent. If it is lost, that costs only additional writes.
 type published struct {
 	// since is when the first change occurred that is not written; zero if all changes are.
 	since time.Time
@@ -141,14 +127,15 @@ func keyOfStatus(status *v1alpha1.UnitedDeploymentStatus) (statusKey, error) {
 
 // delay returns how long a status must wait because it returns to an earlier one; 0 if it must be written now.
 func (r *returns) delay(status *v1alpha1.UnitedDeploymentStatus, b Batching, now time.Time) (time.Duration, error) {
-	if b.MaxReturn == 0 || r.row < returnsAtOnce || now.Sub(r.at) >= returnWithin {
+	wait := b.returnSeries().Delay(r.row)
+	if wait == 0 || now.Sub(r.at) >= returnWithin {
 		return 0, nil
 	}
 	key, err := keyOfStatus(status)
 	if err != nil || !r.known(key, now) {
 		return 0, err
 	}
-	return max(0, returnDelay(r.row, b.MaxReturn)-now.Sub(r.last)), nil
+	return max(0, wait-now.Sub(r.last)), nil
 }
 
 // known reports whether a status with this content was written before.
@@ -171,7 +158,7 @@ func (r *returns) recordWritten(status *v1alpha1.UnitedDeploymentStatus, c Chang
 		r.row = 0
 	}
 	if c == Anything && r.known(key, now) {
-		r.row, r.at = min(r.row+1, returnsEachSecond+8), now
+		r.row, r.at = r.row+1, now
 	}
 	maps.DeleteFunc(r.written, func(_ statusKey, at time.Time) bool { return now.Sub(at) >= returnWithin })
 	if r.written == nil || len(r.written) >= returnsRemembered {
@@ -181,14 +168,7 @@ func (r *returns) recordWritten(status *v1alpha1.UnitedDeploymentStatus, c Chang
 	return nil
 }
 
-// returnDelay returns the delay after the last status for a return, after that many of them.
-func returnDelay(row int, most time.Duration) time.Duration {
-	switch grown := row - returnsEachSecond; {
-	case row < returnsAtOnce:
-		return 0
-	case grown <= 0:
-		return min(most, time.Second)
-	default:
-		return min(most, time.Second<<min(grown, 8))
-	}
+// returnSeries has the delays after the last status for one more return, after so many of them in a row: so one less is free.
+func (b Batching) returnSeries() memory.Series {
+	return memory.Series{Free: returnsAtOnce - 1, Steady: returnsEachSecond, Most: b.MaxReturn}
 }

@@ -17,28 +17,30 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/subset/ownership"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
 // statusObject is the name of a parent's status in the repeated writes. The name of a child is its kind and its name.
 const statusObject = "status"
 
+func (w *Publisher) repeats() undone.Repeats { return undone.RepeatsOf(w.Memory) }
+
 // publishStatus writes the status if it changed, and returns it. If somebody changes it again each time, it is written less
 // and less often, and has a message about that; the error is an *undone.OverriddenError while the write is delayed.
 func (w *Publisher) publishStatus(ctx context.Context, parent *v1alpha1.UnitedDeployment, status *v1alpha1.UnitedDeploymentStatus, describe Describe) (*v1alpha1.UnitedDeploymentStatus, error) {
-	key, now, wanted := client.ObjectKeyFromObject(parent), w.Clock.Now(), status
-	if e := w.Repeats.Overridden(key, statusObject, now); e != nil {
+	repeats, now, wanted := w.repeats(), w.Clock.Now(), status
+	if e := repeats.Overridden(statusObject, now); e != nil {
 		status = describe(e)
 	}
 	if same(&parent.Status, status) {
-		w.Repeats.RecordStanding(key, statusObject, now)
+		repeats.RecordStanding(statusObject, now)
 		return status, nil
 	}
 	text, err := timeless(wanted)
@@ -51,13 +53,13 @@ func (w *Publisher) publishStatus(ctx context.Context, parent *v1alpha1.UnitedDe
 	}
 	sum := sha256.Sum256(text)
 	content := fmt.Sprint(parent.Generation, " ", hex.EncodeToString(sum[:])) // many are remembered, and the text is large
-	putOff := w.Repeats.Delay(key, statusObject, content, string(before), func(written string) undone.Override {
+	putOff := repeats.Delay(statusObject, content, string(before), func(written string) undone.Override {
 		return statusOverride(parent, before, []byte(written))
 	}, now)
 	if putOff != nil {
 		return nil, putOff
 	}
-	if e := w.Repeats.Overridden(key, statusObject, now); e != nil {
+	if e := repeats.Overridden(statusObject, now); e != nil {
 		status = describe(e)
 	}
 	after, err := w.writeStatus(ctx, parent, status)
@@ -66,7 +68,7 @@ func (w *Publisher) publishStatus(ctx context.Context, parent *v1alpha1.UnitedDe
 	}
 	override, err := w.wroteStatus(after, content, status)
 	if err == nil && override == (undone.Override{}) && sameMetadata(parent, after) && !Decides(&parent.Status, status) {
-		w.Memory.quiet.Set(key, "", after.ResourceVersion)
+		memory.Slot[quiet]{Entry: w.Memory}.Set(quiet(after.ResourceVersion))
 	}
 	if err == nil && override != (undone.Override{}) && after.ResourceVersion == parent.ResourceVersion {
 		// Admission restored the previous status: no watch will trigger another pass.
@@ -97,14 +99,14 @@ func (w *Publisher) wroteStatus(after *v1alpha1.UnitedDeployment, content string
 			override = undone.Override{Field: ownership.FieldName(path), Admission: true}
 		}
 	}
-	w.Repeats.RecordWrite(client.ObjectKeyFromObject(after), statusObject, content, string(written), override, w.Clock.Now())
+	w.repeats().RecordWrite(statusObject, content, string(written), override, w.Clock.Now())
 	return override, nil
 }
 
 // ConfirmAfter returns the time until it is certain that the status stands; 0 if it is.
-func (w *Publisher) ConfirmAfter(parent *v1alpha1.UnitedDeployment) time.Duration {
+func (w *Publisher) ConfirmAfter() time.Duration {
 	now := w.Clock.Now()
-	e := w.Repeats.Overridden(client.ObjectKeyFromObject(parent), statusObject, now)
+	e := w.repeats().Overridden(statusObject, now)
 	if e == nil {
 		return 0
 	}

@@ -17,12 +17,13 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/report"
 	"github.com/unitedworkloads/united/controllers/united/undone"
 )
 
-// Publisher publishes what a pass says: the status, the events and the metrics.
+// Publisher publishes what a pass over a parent says: the status, the events and the metrics.
 type Publisher struct {
 	Client client.Client
 	// Live reads past the cache.
@@ -32,8 +33,8 @@ type Publisher struct {
 	Metrics  *Metrics
 	Clock    clock.PassiveClock
 	Batching Batching
-	Repeats  *undone.Repeats
-	Memory   *Memory
+	// Memory is what is remembered of the parent.
+	Memory memory.Entry
 }
 
 // Describe returns the status with why it is overridden itself.
@@ -47,7 +48,7 @@ func (w *Publisher) Publish(ctx context.Context, parent *v1alpha1.UnitedDeployme
 	unbounded := describe
 	describe = func(e *undone.OverriddenError) *v1alpha1.UnitedDeploymentStatus { return report.Bounded(unbounded(e)) }
 	status = report.Bounded(status)
-	change, kept := Compare(&parent.Status, status), w.Memory.of(parent)
+	change, kept := Compare(&parent.Status, status), publishedOf(w.Memory)
 	events := len(report.Events(&parent.Status, status, p, results)) > 0
 	if wait, err = kept.delay(status, change, events, w.Batching, w.Clock.Now()); err != nil {
 		return 0, err

@@ -9,15 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/unitedworkloads/united/controllers/perparent"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 )
 
 // Contests remembers the children whose partition somebody lowers again and again. Raising it is never delayed; but
-// anything else that is written to such a child reaches replicas that are not released, and a repair never ends. A nil
-// *Contests does not know any contests.
-type Contests struct {
-	perparent.Memory[*Contest]
-}
+// anything else that is written to such a child reaches replicas that are not released, and a repair never ends.
+type Contests struct{ memory.Named[*Contest] }
+
+// ContestsOf returns the contests about the children of a parent.
+func ContestsOf(parent memory.Entry) Contests { return Contests{memory.Named[*Contest]{Entry: parent}} }
 
 const (
 	// ContestedAfter is how often a partition must be lowered, each time within contestMemory of the last, to count as
@@ -43,9 +43,9 @@ type Contest struct {
 
 // RecordLowered records that by has lowered the partition of a child, with a change of field. Passes that find the same
 // spec count once.
-func (c *Contests) RecordLowered(parent types.NamespacedName, child *unstructured.Unstructured, by, field string, now time.Time) {
-	c.DeleteFunc(parent, func(_ string, seen *Contest) bool { return now.Sub(seen.Last) >= ContestMemory })
-	found := c.Get(parent, child.GetName())
+func (c Contests) RecordLowered(child *unstructured.Unstructured, by, field string, now time.Time) {
+	c.DeleteFunc(func(_ string, seen *Contest) bool { return now.Sub(seen.Last) >= ContestMemory })
+	found := c.Get(child.GetName())
 	if found == nil || found.Uid != child.GetUID() {
 		found = &Contest{Uid: child.GetUID()}
 	} else if found.generation == child.GetGeneration() {
@@ -56,15 +56,12 @@ func (c *Contests) RecordLowered(parent types.NamespacedName, child *unstructure
 	}
 	found.generation, found.Last, found.By, found.Field = child.GetGeneration(), now, by, field
 	found.count++
-	c.Set(parent, child.GetName(), found)
+	c.Set(child.GetName(), found)
 }
 
 // Find returns the contest about a child; nil if there is none now.
-func (c *Contests) Find(parent types.NamespacedName, name string, now time.Time) *Contest {
-	if c == nil {
-		return nil
-	}
-	found := c.Get(parent, name)
+func (c Contests) Find(name string, now time.Time) *Contest {
+	found := c.Get(name)
 	if found == nil || found.count < ContestedAfter || now.Sub(found.Last) >= ContestQuiet {
 		return nil
 	}

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/perparent"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 )
 
 const (
@@ -31,9 +31,10 @@ const (
 
 // Failures remembers, by subset, what failed and when to try again, because no watch reports that a quota was lifted,
 // or that a foreign object is gone.
-type Failures struct {
-	perparent.Memory[*record]
-}
+type Failures struct{ memory.Named[*record] }
+
+// FailuresOf returns the failures of a parent.
+func FailuresOf(parent memory.Entry) Failures { return Failures{memory.Named[*record]{Entry: parent}} }
 
 type record struct {
 	attempt Attempt
@@ -53,8 +54,8 @@ type Attempt struct {
 
 // Pending returns the failure of the same attempt if it is too early to try again; nil means that the caller may
 // continue.
-func (f *Failures) Pending(parent types.NamespacedName, name string, a Attempt, now time.Time) *subset.Failure {
-	r := f.Get(parent, name)
+func (f Failures) Pending(name string, a Attempt, now time.Time) *subset.Failure {
+	r := f.Get(name)
 	if r == nil || r.attempt != a || !now.Before(r.failure.RetryAt) {
 		return nil
 	}
@@ -63,8 +64,8 @@ func (f *Failures) Pending(parent types.NamespacedName, name string, a Attempt, 
 }
 
 // Last returns the last failure of the same attempt; nil if it has not failed.
-func (f *Failures) Last(parent types.NamespacedName, name string, a Attempt) *subset.Failure {
-	r := f.Get(parent, name)
+func (f Failures) Last(name string, a Attempt) *subset.Failure {
+	r := f.Get(name)
 	if r == nil || r.attempt != a {
 		return nil
 	}
@@ -73,18 +74,18 @@ func (f *Failures) Last(parent types.NamespacedName, name string, a Attempt) *su
 }
 
 // Failed records a failure and returns its description.
-func (f *Failures) Failed(parent types.NamespacedName, name string, a Attempt, err error, now time.Time) *subset.Failure {
-	r := f.Get(parent, name)
+func (f Failures) Failed(name string, a Attempt, err error, now time.Time) *subset.Failure {
+	r := f.Get(name)
 	if r == nil || r.attempt != a {
 		r = &record{attempt: a}
-		f.Set(parent, name, r)
+		f.Set(name, r)
 	}
 	r.count++
 	reason, final := Classify(err)
 	r.failure = subset.Failure{
 		Reason: reason, Message: MessageOf(err), Repeated: r.count > 1,
 		Stalled: final || r.count >= StalledAfterFailures,
-		RetryAt: now.Add(backOff(r.count)),
+		RetryAt: now.Add(failureSeries().Delay(r.count)),
 	}
 	failure := r.failure
 	return &failure
@@ -147,24 +148,20 @@ func quotation(message string) (value, said string, ok bool) {
 }
 
 // Succeeded removes a failure.
-func (f *Failures) Succeeded(parent types.NamespacedName, name string) {
-	f.Delete(parent, name)
+func (f Failures) Succeeded(name string) {
+	f.Delete(name)
 }
 
 // Expire removes an old failure: the time for another attempt passed longer ago than the longest back-off. That ends a
 // back-off if the attempts succeeded, but had to be repeated nevertheless.
-func (f *Failures) Expire(parent types.NamespacedName, name string, now time.Time) {
-	if r := f.Get(parent, name); r != nil && now.After(r.failure.RetryAt.Add(MaxBackOff)) {
-		f.Delete(parent, name)
+func (f Failures) Expire(name string, now time.Time) {
+	if r := f.Get(name); r != nil && now.After(r.failure.RetryAt.Add(MaxBackOff)) {
+		f.Delete(name)
 	}
 }
 
-func backOff(count int) time.Duration {
-	if count > 6 {
-		return MaxBackOff
-	}
-	return min(MaxBackOff, time.Second<<(count-1))
-}
+// failureSeries has the delays until the next attempt after so many failures in a row.
+func failureSeries() memory.Series { return memory.Series{Steady: 1, Most: MaxBackOff} }
 
 // LacksRight reports whether a request was refused because of who made it. Admission and quotas answer with the same code.
 func LacksRight(err error) bool {

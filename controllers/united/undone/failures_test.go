@@ -23,6 +23,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 )
 
 func TestClassify(t *testing.T) {
@@ -75,24 +76,26 @@ func TestClassifyDenied(t *testing.T) {
 	}
 }
 
-var aParent = types.NamespacedName{Namespace: "ns", Name: "web"}
+func newEntry() memory.Entry {
+	return new(memory.Memory).Of(types.NamespacedName{Namespace: "ns", Name: "web"})
+}
 
 func TestFailuresBackOff(t *testing.T) {
-	var f Failures
+	f := FailuresOf(newEntry())
 	now, attempt := epoch(), Attempt{Generation: 1}
 	var waits []string
 	var stalled []bool
 	for range 9 {
-		if p := f.Pending(aParent, "a", attempt, now); p != nil {
+		if p := f.Pending("a", attempt, now); p != nil {
 			t.Fatalf("pending when it is time: %+v", p)
 		}
-		failure := f.Failed(aParent, "a", attempt, errors.New("etcd is away"), now)
+		failure := f.Failed("a", attempt, errors.New("etcd is away"), now)
 		if failure.Reason != v1alpha1.ReasonApplyFailed || failure.Message != "etcd is away" {
 			t.Errorf("%+v", failure)
 		}
 		waits = append(waits, failure.RetryAt.Sub(now).String())
 		stalled = append(stalled, failure.Stalled)
-		if p := f.Pending(aParent, "a", attempt, failure.RetryAt.Add(-1)); p == nil || *p != *failure {
+		if p := f.Pending("a", attempt, failure.RetryAt.Add(-1)); p == nil || *p != *failure {
 			t.Errorf("not pending just before it is time: %+v", p)
 		}
 		now = failure.RetryAt
@@ -107,8 +110,8 @@ func TestFailuresBackOff(t *testing.T) {
 }
 
 func TestFailuresStallAtOnceOnWhatIsFinal(t *testing.T) {
-	var f Failures
-	failure := f.Failed(aParent, "a", Attempt{}, apierrors.NewBadRequest("no"), epoch())
+	f := FailuresOf(newEntry())
+	failure := f.Failed("a", Attempt{}, apierrors.NewBadRequest("no"), epoch())
 	if !failure.Stalled || failure.RetryAt.Sub(epoch()) != time.Second {
 		t.Errorf("%+v", failure)
 	}
@@ -125,14 +128,14 @@ func TestAnotherAttemptIsMadeAtOnce(t *testing.T) {
 		"the child is gone":                {Generation: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var f Failures
+			f := FailuresOf(newEntry())
 			for range StalledAfterFailures {
-				f.Failed(aParent, "a", base, broken, epoch())
+				f.Failed("a", base, broken, epoch())
 			}
-			if p := f.Pending(aParent, "a", next, epoch()); p != nil {
+			if p := f.Pending("a", next, epoch()); p != nil {
 				t.Errorf("it waits: %+v", p)
 			}
-			failure := f.Failed(aParent, "a", next, broken, epoch())
+			failure := f.Failed("a", next, broken, epoch())
 			if failure.Stalled || failure.RetryAt.Sub(epoch()) != time.Second {
 				t.Errorf("it counts on: %+v", failure)
 			}
@@ -142,20 +145,20 @@ func TestAnotherAttemptIsMadeAtOnce(t *testing.T) {
 
 func TestFailuresAreForgotten(t *testing.T) {
 	broken := errors.New("broken")
-	fail := func() *Failures {
-		f := &Failures{}
+	fail := func() *memory.Memory {
+		m := &memory.Memory{}
 		for _, parent := range []types.NamespacedName{{Name: "u-1"}, {Name: "u-2"}} {
 			for _, subset := range []string{"", "a", "b"} {
-				f.Failed(parent, subset, Attempt{}, broken, epoch())
+				FailuresOf(m.Of(parent)).Failed(subset, Attempt{}, broken, epoch())
 			}
 		}
-		return f
+		return m
 	}
-	pending := func(f *Failures) string {
+	pending := func(m *memory.Memory) string {
 		var list []string
 		for _, parent := range []types.NamespacedName{{Name: "u-1"}, {Name: "u-2"}} {
 			for _, subset := range []string{"", "a", "b"} {
-				if f.Pending(parent, subset, Attempt{}, epoch()) != nil {
+				if FailuresOf(m.Of(parent)).Pending(subset, Attempt{}, epoch()) != nil {
 					list = append(list, parent.Name+"/"+subset)
 				}
 			}
@@ -164,57 +167,59 @@ func TestFailuresAreForgotten(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name   string
-		forget func(*Failures)
+		forget func(*memory.Memory)
 		want   string
 	}{
-		{"nothing", func(*Failures) {}, "u-1/ u-1/a u-1/b u-2/ u-2/a u-2/b"},
-		{"one that succeeded", func(f *Failures) { f.Succeeded(types.NamespacedName{Name: "u-1"}, "a") }, "u-1/ u-1/b u-2/ u-2/a u-2/b"},
-		{"a parent that is gone", func(f *Failures) { f.Forget(types.NamespacedName{Name: "u-1"}) }, "u-2/ u-2/a u-2/b"},
-		{"what never failed", func(f *Failures) {
-			f.Succeeded(types.NamespacedName{Name: "u-3"}, "a")
-			f.Forget(types.NamespacedName{Name: "u-3"})
+		{"nothing", func(*memory.Memory) {}, "u-1/ u-1/a u-1/b u-2/ u-2/a u-2/b"},
+		{"one that succeeded", func(m *memory.Memory) { FailuresOf(m.Of(types.NamespacedName{Name: "u-1"})).Succeeded("a") }, "u-1/ u-1/b u-2/ u-2/a u-2/b"},
+		{"a parent that is gone", func(m *memory.Memory) { m.Forget(types.NamespacedName{Name: "u-1"}) }, "u-2/ u-2/a u-2/b"},
+		{"what never failed", func(m *memory.Memory) {
+			FailuresOf(m.Of(types.NamespacedName{Name: "u-3"})).Succeeded("a")
+			m.Forget(types.NamespacedName{Name: "u-3"})
 		}, "u-1/ u-1/a u-1/b u-2/ u-2/a u-2/b"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			f := fail()
-			tc.forget(f)
-			if diff := cmp.Diff(tc.want, pending(f)); diff != "" {
+			m := fail()
+			tc.forget(m)
+			if diff := cmp.Diff(tc.want, pending(m)); diff != "" {
 				t.Error("want -, have +\n", diff)
 			}
 		})
 	}
 	var empty Failures
-	empty.Succeeded(aParent, "a")
-	empty.Forget(aParent)
-	if empty.Pending(aParent, "a", Attempt{}, epoch()) != nil {
-		t.Error("nothing failed")
+	empty.Failed("a", Attempt{}, broken, epoch())
+	empty.Succeeded("a")
+	if empty.Pending("a", Attempt{}, epoch()) != nil {
+		t.Error("without a memory, it is remembered")
 	}
 }
 
 // A success in between resets the count.
 func TestFailuresCountInARow(t *testing.T) {
-	var f Failures
+	f := FailuresOf(newEntry())
 	for i := range 3 * StalledAfterFailures {
-		if failure := f.Failed(aParent, "a", Attempt{}, errors.New("broken"), epoch()); failure.Stalled {
+		if failure := f.Failed("a", Attempt{}, errors.New("broken"), epoch()); failure.Stalled {
 			t.Fatal("stalled after", i, "failures, none of them in a row")
 		}
 		if i%2 == 1 {
-			f.Succeeded(aParent, "a")
+			f.Succeeded("a")
 		}
 	}
 }
 
+// Workers use different parents at the same time (go test -race).
 func TestFailuresAreSharedByWorkers(*testing.T) {
-	var f Failures
+	var m memory.Memory
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {
-			parent := types.NamespacedName{Name: fmt.Sprint(i % 2)}
+			parent := types.NamespacedName{Name: fmt.Sprint(i)}
+			f := FailuresOf(m.Of(parent))
 			for range 100 {
-				f.Failed(parent, "a", Attempt{}, errors.New("broken"), epoch())
-				f.Pending(parent, "a", Attempt{}, epoch())
-				f.Succeeded(parent, "a")
-				f.Forget(parent)
+				f.Failed("a", Attempt{}, errors.New("broken"), epoch())
+				f.Pending("a", Attempt{}, epoch())
+				f.Succeeded("a")
+				m.Forget(parent)
 			}
 		})
 	}
@@ -223,26 +228,25 @@ func TestFailuresAreSharedByWorkers(*testing.T) {
 
 // A back-off continues across attempts that succeeded, until none was needed for a while.
 func TestCalm(t *testing.T) {
-	f, parent, a := &Failures{}, types.NamespacedName{Name: "web"}, Attempt{UID: "u-1"}
+	f, a := FailuresOf(newEntry()), Attempt{UID: "u-1"}
 	now := epoch()
 	for range 3 {
-		f.Failed(parent, "zone-a/memory", a, subset.ErrForgets, now)
+		f.Failed("zone-a/memory", a, subset.ErrForgets, now)
 	}
-	f.Expire(parent, "zone-b/memory", now)
-	f.Expire(parent, "zone-a/memory", now.Add(4*time.Second+MaxBackOff))
-	if f.Pending(parent, "zone-a/memory", a, now) == nil {
+	f.Expire("zone-b/memory", now)
+	f.Expire("zone-a/memory", now.Add(4*time.Second+MaxBackOff))
+	if f.Pending("zone-a/memory", a, now) == nil {
 		t.Error("it is forgotten before its time")
 	}
-	f.Expire(parent, "zone-a/memory", now.Add(4*time.Second+MaxBackOff+1))
-	if f.Pending(parent, "zone-a/memory", a, now) != nil {
+	f.Expire("zone-a/memory", now.Add(4*time.Second+MaxBackOff+1))
+	if f.Pending("zone-a/memory", a, now) != nil {
 		t.Error("it is kept for good")
 	}
 }
 
 // The stored part of an error is bounded: the API server can quote most of a child in it.
 func TestFailedKeepsAPart(t *testing.T) {
-	f, parent := &Failures{}, types.NamespacedName{Namespace: "shop", Name: "web"}
-	failure := f.Failed(parent, "a", Attempt{}, errors.New(strings.Repeat("é", 1<<19)), time.Unix(0, 0))
+	failure := FailuresOf(newEntry()).Failed("a", Attempt{}, errors.New(strings.Repeat("é", 1<<19)), time.Unix(0, 0))
 	if len(failure.Message) > MaxMessage+3 || !strings.HasSuffix(failure.Message, "é...") {
 		t.Error(len(failure.Message))
 	}

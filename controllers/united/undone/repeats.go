@@ -9,18 +9,17 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/unitedworkloads/united/controllers/perparent"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 )
 
 // Repeats delays writes that are undone. If somebody, such as a mutating policy, changes something right after it was
 // written, it would be written forever, as fast as the API server allows. So the same write is made less and less
 // often: a few times at once, then every second, then with growing intervals up to MaxRepeat. The writes are remembered
-// by object, with the last one at the end. A nil *Repeats does not delay anything.
-type Repeats struct {
-	perparent.Memory[[]*repeat]
-}
+// by object, with the last one at the end. Without a memory, nothing is delayed.
+type Repeats struct{ memory.Named[[]*repeat] }
+
+// RepeatsOf returns the writes for a parent.
+func RepeatsOf(parent memory.Entry) Repeats { return Repeats{memory.Named[[]*repeat]{Entry: parent}} }
 
 const (
 	// RepeatsAtOnce is how often in a row the same write is repeated without a delay or a message: edits by hand are
@@ -127,15 +126,15 @@ func (e *OverriddenError) Error() string {
 // the last ones, the result of the last one stood, or it is time again. standing is the content of the object as it is
 // now: if the last write still stands, the desired state has changed. If the write was newly undone, Delay calls
 // override with the content that was written last to find out how.
-func (r *Repeats) Delay(parent types.NamespacedName, object, content, standing string, override func(written string) Override, now time.Time) *OverriddenError {
-	w, last := r.find(parent, object, content), r.last(parent, object)
+func (r Repeats) Delay(object, content, standing string, override func(written string) Override, now time.Time) *OverriddenError {
+	w, last := r.find(object, content), r.last(object)
 	if w == nil || last.written == standing {
 		return nil
 	}
 	if w.undone.IsZero() {
 		w.undone = now
-		w.row = max(0, r.row(parent, object, w)-int(now.Sub(w.at)/Stands))
-		w.until = w.at.Add(repeatDelay(w.row))
+		w.row = max(0, r.row(object, w)-int(now.Sub(w.at)/Stands))
+		w.until = w.at.Add(repeatSeries().Delay(w.row))
 		if !w.override.Admission {
 			w.override = override(last.written)
 		}
@@ -148,11 +147,8 @@ func (r *Repeats) Delay(parent types.NamespacedName, object, content, standing s
 
 // RecordWrite records a write. written is the content of the object after it, and override is what differs in the
 // response already; zero if nothing differs.
-func (r *Repeats) RecordWrite(parent types.NamespacedName, object, content, written string, override Override, now time.Time) {
-	if r == nil {
-		return
-	}
-	before, w := r.last(parent, object), r.addOrFind(parent, object, content)
+func (r Repeats) RecordWrite(object, content, written string, override Override, now time.Time) {
+	before, w := r.last(object), r.addOrFind(object, content)
 	if w.undone.IsZero() && now.Sub(w.at) >= Stands {
 		// The last write stood, and this one only reverts a previous value: it must not count as doubtful, or messages
 		// about it would appear and disappear forever.
@@ -176,8 +172,8 @@ func (r *Repeats) RecordWrite(parent types.NamespacedName, object, content, writ
 // that is scaled to 0 again and again gets its replicas back in several writes, and whichever of them is next when that
 // happens is one more round of the same conflict. Writes that were not repeated because they were replaced by others,
 // such as those from an earlier spec, do not count.
-func (r *Repeats) row(parent types.NamespacedName, object string, w *repeat) int {
-	writes, row, made := r.writes(parent, object), w.row, 1
+func (r Repeats) row(object string, w *repeat) int {
+	writes, row, made := r.Get(object), w.row, 1
 	newest := slices.MaxFunc(writes, func(a, b *repeat) int { return a.first.Compare(b.first) })
 	for _, other := range writes {
 		if other == w || other.at.Before(newest.first) {
@@ -192,9 +188,9 @@ func (r *Repeats) row(parent types.NamespacedName, object string, w *repeat) int
 }
 
 // RecordStanding records that the object is as it was written last.
-func (r *Repeats) RecordStanding(parent types.NamespacedName, object string, now time.Time) {
-	last := r.last(parent, object)
-	for _, w := range r.writes(parent, object) {
+func (r Repeats) RecordStanding(object string, now time.Time) {
+	last := r.last(object)
+	for _, w := range r.Get(object) {
 		if !w.undone.IsZero() && !w.undone.Before(last.at) {
 			w.at, w.undone = now, time.Time{}
 		}
@@ -203,10 +199,10 @@ func (r *Repeats) RecordStanding(parent types.NamespacedName, object string, now
 
 // Overridden returns what undoes the writes to an object, while the last one is undone or it is uncertain whether it
 // stands; nil if it stands, or was undone only a few times. Until is when to check that again.
-func (r *Repeats) Overridden(parent types.NamespacedName, object string, now time.Time) *OverriddenError {
-	last := r.last(parent, object)
+func (r Repeats) Overridden(object string, now time.Time) *OverriddenError {
+	last := r.last(object)
 	var latest *OverriddenError
-	for _, w := range r.writes(parent, object) {
+	for _, w := range r.Get(object) {
 		// A write other than the last one counts until it has stood. After that, it also counts if it was found undone
 		// since the last one, because several writes can alternate.
 		if w == last || w.undone.IsZero() || !w.undone.Before(last.at) {
@@ -237,38 +233,17 @@ func (w *repeat) overridden(object string, now time.Time) *OverriddenError {
 }
 
 // BarredByAdmission reports whether admission prevented the last identical write from raising a partition.
-func (r *Repeats) BarredByAdmission(parent types.NamespacedName, object, content string) bool {
-	w := r.find(parent, object, content)
+func (r Repeats) BarredByAdmission(object, content string) bool {
+	w := r.find(object, content)
 	return w != nil && w.override.Admission && w.override.Barred
-}
-
-// Forget removes the writes for a parent that is gone.
-func (r *Repeats) Forget(parent types.NamespacedName) {
-	if r != nil {
-		r.Memory.Forget(parent)
-	}
-}
-
-// ForgetObject removes the writes to an object that is gone.
-func (r *Repeats) ForgetObject(parent types.NamespacedName, object string) {
-	if r != nil {
-		r.Delete(parent, object)
-	}
 }
 
 func (w *repeat) error(object string) *OverriddenError {
 	return &OverriddenError{Object: object, Override: w.override, Until: w.until, Lasting: w.row > RepeatsEachSecond}
 }
 
-func (r *Repeats) writes(parent types.NamespacedName, object string) []*repeat {
-	if r == nil {
-		return nil
-	}
-	return r.Get(parent, object)
-}
-
-func (r *Repeats) find(parent types.NamespacedName, object, content string) *repeat {
-	for _, w := range r.writes(parent, object) {
+func (r Repeats) find(object, content string) *repeat {
+	for _, w := range r.Get(object) {
 		if w.content == content {
 			return w
 		}
@@ -277,8 +252,8 @@ func (r *Repeats) find(parent types.NamespacedName, object, content string) *rep
 }
 
 // last returns the last write to an object, nil if there is none.
-func (r *Repeats) last(parent types.NamespacedName, object string) *repeat {
-	writes := r.writes(parent, object)
+func (r Repeats) last(object string) *repeat {
+	writes := r.Get(object)
 	if len(writes) == 0 {
 		return nil
 	}
@@ -286,29 +261,20 @@ func (r *Repeats) last(parent types.NamespacedName, object string) *repeat {
 }
 
 // addOrFind makes a write the last one. It drops the oldest one if there are too many.
-func (r *Repeats) addOrFind(parent types.NamespacedName, object, content string) *repeat {
-	w := r.find(parent, object, content)
+func (r Repeats) addOrFind(object, content string) *repeat {
+	w := r.find(object, content)
 	if w == nil {
 		w = &repeat{content: content}
 	}
-	others := slices.DeleteFunc(r.writes(parent, object), func(other *repeat) bool { return other == w })
+	others := slices.DeleteFunc(r.Get(object), func(other *repeat) bool { return other == w })
 	for _, other := range others {
 		other.written = ""
 	}
-	r.Set(parent, object, append(others[max(0, len(others)-remembered+1):], w))
+	r.Set(object, append(others[max(0, len(others)-remembered+1):], w))
 	return w
 }
 
-// repeatDelay returns the delay after the previous write for one that was undone that many times in a row.
-func repeatDelay(row int) time.Duration {
-	switch grown := row - RepeatsEachSecond; {
-	case row <= RepeatsAtOnce:
-		return 0
-	case grown <= 0:
-		return time.Second
-	case grown > 8:
-		return MaxRepeat
-	default:
-		return min(MaxRepeat, time.Second<<grown)
-	}
+// repeatSeries has the delays after the previous write for one that was undone so many times in a row.
+func repeatSeries() memory.Series {
+	return memory.Series{Free: RepeatsAtOnce, Steady: RepeatsEachSecond, Most: MaxRepeat}
 }

@@ -9,37 +9,23 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/unitedworkloads/united/controllers/perparent"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
-// Parsed caches the parsed revisions of each parent. Revisions hardly ever change, and each pass
-// reads all of them. A nil *Parsed caches nothing.
-type Parsed struct {
-	perparent.Memory[map[types.UID]*revision.Revision]
-}
+// parsed has the revisions of a parent that the last List returned. Revisions hardly ever change, and each pass reads all of
+// them.
+type parsed map[types.UID]*revision.Revision
 
-// of returns the revisions that the last List returned for the parent.
-func (p *Parsed) of(parent types.NamespacedName) map[types.UID]*revision.Revision {
-	if p == nil {
-		return nil
-	}
-	return p.Get(parent, "")
-}
-
-func (p *Parsed) keep(parent types.NamespacedName, revisions []*revision.Revision) {
-	if p == nil {
-		return
-	}
-	kept := make(map[types.UID]*revision.Revision, len(revisions))
+func parsedOf(revisions []*revision.Revision) parsed {
+	kept := make(parsed, len(revisions))
 	for _, r := range revisions {
 		kept[r.Object.UID] = r.Anew()
 	}
-	p.Set(parent, "", kept)
+	return kept
 }
 
 // parse parses a genuine revision, or returns the cached result for the same object.
-func parse(known map[types.UID]*revision.Revision, cr *appsv1.ControllerRevision, parent string) (*revision.Revision, error) {
+func parse(known parsed, cr *appsv1.ControllerRevision, parent string) (*revision.Revision, error) {
 	if r := known[cr.UID]; r != nil && cr.UID != "" && r.Object.ResourceVersion == cr.ResourceVersion {
 		return r.Anew(), nil
 	}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/memory"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
@@ -42,8 +43,8 @@ type Reader struct {
 	Cached client.Reader
 	// Live reads from the API server and not from a cache.
 	Live client.Reader
-	// Parsed caches what List has parsed. It may be nil.
-	Parsed *Parsed
+	// Memory is what is remembered of the parent: what List has parsed.
+	Memory memory.Entry
 }
 
 // Spacing delays changes of revisions that are undone each time. The caller gets its errors.
@@ -66,8 +67,8 @@ func (s *Reader) List(ctx context.Context, parent *v1alpha1.UnitedDeployment) ([
 		client.MatchingFields{v1alpha1.LabelName: parent.Name}, client.DisableReadYourWritesConsistency, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list revisions: %w", err)
 	}
-	key := client.ObjectKeyFromObject(parent)
-	known, revisions := s.Parsed.of(key), make([]*revision.Revision, 0, len(list.Items))
+	last := memory.Slot[parsed]{Entry: s.Memory}
+	known, revisions := last.Get(), make([]*revision.Revision, 0, len(list.Items))
 	for i := range list.Items {
 		cr := &list.Items[i]
 		// The ControllerRevisions of a child carry the labels of its pods.
@@ -80,7 +81,7 @@ func (s *Reader) List(ctx context.Context, parent *v1alpha1.UnitedDeployment) ([
 		}
 		revisions = append(revisions, r)
 	}
-	s.Parsed.keep(key, revisions)
+	last.Set(parsedOf(revisions))
 	return revisions, nil
 }
 
