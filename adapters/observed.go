@@ -77,7 +77,10 @@ type Observed struct {
 	// ReplicaOwner is the UID of the controller of the replicas; "" if that is the child itself.
 	ReplicaOwner types.UID
 
-	// MissingName is the name of the replica at the position Missing; "" if none is missing.
+	// Refused is why the child's controllers could not create replicas, or what makes them, as the conditions of these objects
+	// say it; "" if they do not say it.
+	Refused string
+	// MissingName is the name of the replica at the position Missing; "" if none is missing, or if it is not known.
 	MissingName string
 	// Holder says why that replica has been missing for a while: which object has its name and is not a replica of
 	// this child, or where to look. It is "" if nobody has looked. Observe does not set it, because the object with
@@ -172,11 +175,28 @@ func (o *Observed) DescribeMissing(name string, position int32) string {
 	what, why := fmt.Sprintf("replica %d of %s", position, name), "missing"
 	if o != nil && position == o.Missing() {
 		what = cmp.Or(o.MissingName, what)
-		if o.Holder != "" {
+		switch {
+		case o.Refused != "":
+			why += "; " + o.RefusedInShort()
+		case o.Holder != "":
 			why += "; " + o.Holder
 		}
 	}
 	return what + " (" + why + ")"
+}
+
+// RefusedInShort is Refused for a message that says more than that: a webhook can say very much.
+func (o *Observed) RefusedInShort() string {
+	const most = 240
+	if text := []rune(o.Refused); len(text) > most {
+		return string(text[:most]) + "..."
+	}
+	return o.Refused
+}
+
+// Lacks reports whether the child's controller should have created a replica, or what makes replicas, and has not.
+func (o *Observed) Lacks() bool {
+	return o.ExpectsMissing() || o.Unmade || o.Refused != "" || !o.SpecObserved && o.Missing() >= 0
 }
 
 // Replica is one replica of a child: a pod, for a StatefulSet.

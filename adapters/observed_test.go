@@ -4,6 +4,7 @@
 package adapters_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -83,10 +84,14 @@ func TestLacks(t *testing.T) {
 		}
 	}
 	observed := &adapters.Observed{Replicas: 2, Holder: "x has it"}
+	refused := &adapters.Observed{Replicas: 2, Holder: "to see why, run: x", Refused: "exceeded quota"}
+	denied := &adapters.Observed{Replicas: 1, Refused: strings.Repeat("é", 1000)}
 	for want, got := range map[string]string{
-		"replica 0 of web (missing; x has it)": observed.DescribeMissing("web", 0),
-		"replica 1 of web (missing)":           observed.DescribeMissing("web", 1),
-		"replica 0 of b (missing)":             (*adapters.Observed)(nil).DescribeMissing("b", 0),
+		"replica 0 of web (missing; exceeded quota)":                      refused.DescribeMissing("web", 0),
+		"replica 0 of web (missing; " + strings.Repeat("é", 240) + "...)": denied.DescribeMissing("web", 0),
+		"replica 0 of web (missing; x has it)":                            observed.DescribeMissing("web", 0),
+		"replica 1 of web (missing)":                                      observed.DescribeMissing("web", 1),
+		"replica 0 of b (missing)":                                        (*adapters.Observed)(nil).DescribeMissing("b", 0),
 	} {
 		if got != want {
 			t.Errorf("want %q, have %q", want, got)

@@ -228,6 +228,45 @@ func TestObserve(t *testing.T) {
 	}
 }
 
+// What the API server answers to the controllers of the kind is in conditions: of a ReplicaSet that lacks pods, also while the
+// Deployment is paused, or of a Deployment without a ReplicaSet for its template.
+func TestRefused(t *testing.T) {
+	says := func(reason, message string) func(*unstructured.Unstructured) {
+		return func(u *unstructured.Unstructured) {
+			_ = unstructured.SetNestedSlice(u.Object, []any{
+				map[string]any{"type": "Other", "status": "True", "reason": "FailedCreate", "message": "other"},
+				map[string]any{"type": "ReplicaFailure", "status": "True", "reason": reason, "message": message},
+			}, "status", "conditions")
+		}
+	}
+	const uncreated = `, conditions: [{type: Progressing, status: "False", reason: ReplicaSetCreateError, message: no more ReplicaSets}]`
+	for _, tc := range []struct {
+		name, spec, status string
+		related            []*unstructured.Unstructured
+		want               string
+	}{
+		{"nothing is refused", "", "", []*unstructured.Unstructured{replicaSet(t, "v2", scaled(2))}, ""},
+		{"pods", "", "", []*unstructured.Unstructured{replicaSet(t, "v1", scaled(0)), replicaSet(t, "v2", scaled(2), says("FailedCreate", "exceeded quota"))}, "exceeded quota"},
+		{"pods, while it is paused", ", paused: true", "", []*unstructured.Unstructured{replicaSet(t, "v2", scaled(2), says("FailedCreate", "exceeded quota"))}, "exceeded quota"},
+		{"pods of before, too", "", "", []*unstructured.Unstructured{
+			replicaSet(t, "v1", scaled(1), says("FailedCreate", "of v1")), replicaSet(t, "v2", scaled(1), says("FailedCreate", "of v2")),
+		}, "of v2"},
+		{"a deletion", "", "", []*unstructured.Unstructured{replicaSet(t, "v2", scaled(2), says("FailedDelete", "no"))}, ""},
+		{"pods that nobody asks for any longer", "", "", []*unstructured.Unstructured{replicaSet(t, "v1", scaled(0), says("FailedCreate", "exceeded quota"))}, ""},
+		{"those of another", "", "", []*unstructured.Unstructured{replicaSet(t, "v2", says("FailedCreate", "no"), func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) })}, ""},
+		{"a ReplicaSet", "", uncreated, []*unstructured.Unstructured{replicaSet(t, "v1", scaled(2))}, "no more ReplicaSets"},
+		{"a ReplicaSet that is there now", "", uncreated, []*unstructured.Unstructured{replicaSet(t, "v2", scaled(2))}, ""},
+	} {
+		o, err := observe(t, child(t, tc.spec, tc.status), adapters.Dependents{Related: tc.related})
+		if err != nil {
+			t.Fatal(tc.name, err)
+		}
+		if o.Refused != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, o.Refused, tc.want)
+		}
+	}
+}
+
 // The partition exists only in the record. If it cannot be parsed, everything is protected.
 func TestPartitionOnRecord(t *testing.T) {
 	for text, want := range map[string]int32{"0": 0, "2": 2, "2147483647": 2147483647, "": 2, "-1": 2, "x": 2} {

@@ -76,6 +76,7 @@ func (a adapter) Observe(child *unstructured.Unstructured, have adapters.Depende
 	}
 	setLeaving(o, sets)
 	a.Rank(o)
+	o.Refused = refused(d, o, have.Related, own)
 	o.SpecObserved = o.SpecObserved || conforms(o)
 	if finished(d, o) {
 		o.CurrentHash = o.UpdateHash
@@ -168,6 +169,34 @@ func setScaling(d *appsv1.Deployment, o *adapters.Observed, sets []replicaSet) {
 	refused := slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool { return c.Reason == replicaSetCreateError })
 	o.Crossing = !refused || active[0].replicas != o.Replicas
 }
+
+// refused returns why replicas, or the ReplicaSet for the template, cannot be created; "" if nothing says so. The Deployment has
+// the condition of its ReplicaSets as well, but not the present one while it is paused.
+func refused(d *appsv1.Deployment, o *adapters.Observed, related []*unstructured.Unstructured, own map[types.UID]string) (why string) {
+	for _, object := range related {
+		hash, ok := own[object.GetUID()]
+		if replicas, _, _ := unstructured.NestedInt64(object.Object, "spec", "replicas"); !ok || replicas == 0 {
+			continue
+		}
+		part, _, _ := unstructured.NestedFieldNoCopy(object.Object, "status", "conditions")
+		conditions, _ := part.([]any)
+		for _, part := range conditions {
+			c, _ := part.(map[string]any)
+			if message, _ := c["message"].(string); c["type"] == string(appsv1.ReplicaSetReplicaFailure) && c["reason"] == failedCreate && (why == "" || hash == o.UpdateHash) {
+				why = message
+			}
+		}
+	}
+	for _, c := range d.Status.Conditions {
+		if why == "" && c.Reason == replicaSetCreateError && o.UpdateHash == "" {
+			why = c.Message
+		}
+	}
+	return why
+}
+
+// failedCreate is the reason that the ReplicaSet controller gives if it cannot create a pod.
+const failedCreate = "FailedCreate"
 
 // replicaSetCreateError is the reason of a condition if the ReplicaSet of the template cannot be created; then nothing
 // is replaced (deploymentutil.FailedRSCreateReason).

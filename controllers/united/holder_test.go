@@ -116,3 +116,25 @@ func TestHolderIsAskedForInTime(t *testing.T) {
 		t.Errorf("it is a replica again: %q", got)
 	}
 }
+
+// A child whose controller does not get to create replicas, or has no names for them, has no pod to look for. Where to look for the
+// cause is said all the same.
+func TestWhereToLookForAChildThatCreatesNothing(t *testing.T) {
+	const where = "; to see why, run: kubectl describe statefulset -n shop web-a)"
+	s := newScene(t)
+	reads := &podReads{Reader: s.Reconciler.Live}
+	s.Reconciler.Live = reads
+	for range 5 {
+		s.later(time.Second).pass()
+	}
+	if got := s.message("a"); got == "" || strings.Contains(got, "to see why") {
+		t.Errorf("its controller may get to it yet: %q", got)
+	}
+	s.later(10 * time.Second).pass()
+	if got := s.message("a"); !strings.HasSuffix(got, where) || reads.count != 0 {
+		t.Errorf("its controller does not: %q, %d reads", got, reads.count)
+	}
+	if s.settled(); s.message("a") != "" {
+		t.Errorf("it has all: %q", s.message("a"))
+	}
+}

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -82,4 +84,15 @@ func TestMove(t *testing.T) {
 			}
 		}
 	}
+}
+
+// An event of events.k8s.io, as those of the LeaderWorkerSet controller are, has no lastTimestamp.
+func TestLastSeen(t *testing.T) {
+	g := NewWithT(t)
+	at := func(minute int) time.Time { return time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC) }
+	g.Expect(lastSeen(&corev1.Event{LastTimestamp: metav1.NewTime(at(1))})).To(Equal(at(1)))
+	event := &corev1.Event{EventTime: metav1.NewMicroTime(at(2))}
+	g.Expect(lastSeen(event)).To(Equal(at(2)))
+	event.Series = &corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(at(3))}
+	g.Expect(lastSeen(event)).To(Equal(at(3)))
 }

@@ -140,11 +140,23 @@ func (e *evidence) warning(ctx context.Context, namespace, child string) error {
 	last := time.Time{}
 	for i := range list.Items {
 		event := &list.Items[i]
-		if at := event.LastTimestamp.Time; event.InvolvedObject.Kind != v1alpha1.Kind && !at.Before(last) {
+		if at := lastSeen(event); event.InvolvedObject.Kind != v1alpha1.Kind && !at.Before(last) {
 			last, e.Warnings[child] = at, event.Message
 		}
 	}
 	return nil
+}
+
+// lastSeen returns when an event was last observed. Those of events.k8s.io do not have LastTimestamp.
+func lastSeen(event *corev1.Event) time.Time {
+	last := event.LastTimestamp.Time
+	if event.EventTime.After(last) {
+		last = event.EventTime.Time
+	}
+	if event.Series != nil && event.Series.LastObservedTime.After(last) {
+		last = event.Series.LastObservedTime.Time
+	}
+	return last
 }
 
 // lastLine returns the last line that a container wrote.

@@ -67,6 +67,7 @@ const (
 	notReady     = "NotReady"
 	nodeNotReady = "NodeNotReady"
 	missing      = "Missing"
+	cannotCreate = "CannotCreate"
 	terminating  = "Terminating"
 	bound        = "BoundToRevision"
 	laterStep    = "LaterStep"

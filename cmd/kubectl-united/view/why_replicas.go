@@ -15,6 +15,7 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
 // Container is a container whose log says why it ended. Previous: that of its last run does.
@@ -29,7 +30,7 @@ func Questions(in *planner.Input) (nodes []string, logs []Container, children []
 	const most = 5
 	for _, name := range slices.Sorted(maps.Keys(in.Children)) {
 		o := in.Children[name].Observed
-		if o.ExpectsMissing() && len(children) < most {
+		if lacksSomething := o.Lacks() || slices.ContainsFunc(o.Pods, lacksPods); lacksSomething && o.Refused == "" && len(children) < most {
 			children = append(children, o.Meta.Name)
 		}
 		for i := range o.Pods {
@@ -48,6 +49,8 @@ func Questions(in *planner.Input) (nodes []string, logs []Container, children []
 	}
 	return nodes, logs, children
 }
+
+func lacksPods(r adapters.Replica) bool { return r.Lacks != "" }
 
 // culprit returns the container that keeps a replica from being ready, with its pod: one that failed or crashed, otherwise one
 // that is not ready. nil if there is none. A replica can be a group of pods, whose names begin with its name.
@@ -116,8 +119,11 @@ func (q *inquiry) replicas() {
 				note(q.replica(s, r))
 			}
 		}
-		if o.ExpectsMissing() {
+		switch {
+		case o.ExpectsMissing():
 			note(q.missing(o, o.Missing()))
+		case o.Lacks() && (o.Unmade || q.refusal(o) != ""): // otherwise, its controller may get to it yet
+			note(q.uncreated(s))
 		}
 		for _, word := range order {
 			f := first[word]
@@ -166,6 +172,8 @@ func (q *inquiry) replica(s *planner.SubsetPlan, r *adapters.Replica) Finding {
 		}
 	case r.Gated:
 		f.Kind, f.Finding = Fault, v1alpha1.ReasonUngrouped
+	case r.Lacks != "" && q.refusal(s.Observed) != "":
+		f.quotes(s.Observed, q.refusal(s.Observed))
 	case !at.IsZero():
 		f.Detail += "; it counts as failed from " + utc(at) + " on"
 	}
@@ -211,9 +219,30 @@ func (q *inquiry) missing(o *adapters.Observed, position int32) Finding {
 	if o.Holder != "" {
 		f.Kind, f.Detail = Fault, f.Detail+"; "+o.Holder
 	}
-	if said := q.Warnings[o.Meta.Name]; said != "" {
-		f.Kind, f.Detail, f.quoted = Fault, f.Detail+"; "+o.Meta.Name+" says: "+said, true
+	if said := q.refusal(o); said != "" {
+		f.quotes(o, said)
 	}
+	return f
+}
+
+// refusal returns why a child's controller could not create something, as far as anybody says so.
+func (q *inquiry) refusal(o *adapters.Observed) string {
+	return cmp.Or(o.Refused, q.Warnings[o.Meta.Name])
+}
+
+// quotes adds what is said of a child, which makes it a fault.
+func (f *Finding) quotes(o *adapters.Observed, said string) {
+	f.Kind, f.Detail, f.quoted = Fault, f.Detail+"; "+o.Meta.Name+" says: "+said, true
+}
+
+// uncreated says why a child's controller does not get to create replicas.
+func (q *inquiry) uncreated(s *planner.SubsetPlan) Finding {
+	f := Finding{Kind: Fault, Subject: s.Name, Finding: cannotCreate, Detail: "its controller cannot create replicas"}
+	if said := q.refusal(s.Observed); said != "" {
+		f.quotes(s.Observed, said)
+		return f
+	}
+	f.Detail = "its controller cannot create what the template asks for; " + world.DescribeCommand(q.in.Spec.Adapter.GroupVersionKind(), s.Observed)
 	return f
 }
 

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/change"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/drive"
@@ -33,6 +34,8 @@ type scene struct {
 	seen view.Evidence
 	// blind: the user may not see replicas. gone: the manager renews its Lease no longer.
 	blind, gone bool
+	// otherwise changes what is observed of the child of a, for what StatefulSets do not have.
+	otherwise func(*adapters.Observed)
 }
 
 func newScene(t *testing.T) *scene {
@@ -116,6 +119,9 @@ func (s *scene) why() *view.Why {
 	in, err := look.New(s.API.Reader()).World(s.T.Context(), parent, now)
 	if err != nil {
 		s.Fail("%v", err)
+	}
+	if s.otherwise != nil {
+		s.otherwise(in.Children["a"].Observed)
 	}
 	return view.WhyOf(parent, in, &s.seen, now)
 }
@@ -241,6 +247,43 @@ fault web-a-0 and 1 more of a, web-b-1 Unschedulable: unschedulable since then: 
 		}, `
 web does not move, because something is wrong: web-a-1: it does not exist; web-a says: exceeded quota.
 fault web-a-1 Missing: it does not exist; web-a says: exceeded quota`},
+		{"its kind has a condition for that", func(s *scene) *scene {
+			delete(s.API.Live.Pods, "web-a-1")
+			s.otherwise = func(o *adapters.Observed) { o.Refused = "exceeded quota" }
+			return s
+		}, `
+web does not move, because something is wrong: web-a-1: it does not exist; web-a says: exceeded quota.
+fault web-a-1 Missing: it does not exist; web-a says: exceeded quota`},
+		{"another replica cannot be created, and none is missing", func(s *scene) *scene {
+			s.otherwise = func(o *adapters.Observed) { o.Refused = "exceeded quota" }
+			return s.partition("a", "0").image("v2").passes(2)
+		}, `
+web does not move, because something is wrong: a: its controller cannot create replicas; web-a says: exceeded quota; besides, you hold a part of it.
+fault a CannotCreate: its controller cannot create replicas; web-a says: exceeded quota
+passing b Updating: waiting for the controller of web-b to observe its latest spec
+told b RolloutHeld: is held: 2 of 2 replicas (defaultPartition 100%)`},
+		{"what makes its replicas cannot be created", func(s *scene) *scene {
+			s.seen.Warnings = map[string]string{"web-a": "Failed to create leader statefulset web-a"}
+			return s.edit(func(spec *v1alpha1.UnitedDeploymentSpec) { spec.Replicas = ptr.To(int32(6)) }).passes(2)
+		}, `
+web does not move, because something is wrong: a: its controller cannot create replicas; web-a says: Failed to create leader statefulset web-a.
+fault a CannotCreate: its controller cannot create replicas; web-a says: Failed to create leader statefulset web-a
+passing b Scaling: scaling up: 2 of 3 replicas exist`},
+		{"that of the new template cannot be created", func(s *scene) *scene {
+			s.otherwise = func(o *adapters.Observed) { o.Unmade = true }
+			return s.partition("a", "0").image("v2").passes(2)
+		}, `
+web does not move, because something is wrong: a: its controller cannot create what the template asks for; besides, you hold a part of it.
+fault a CannotCreate: its controller cannot create what the template asks for; to see why, run: kubectl describe statefulset -n shop web-a
+passing b Updating: waiting for the controller of web-b to observe its latest spec
+told b RolloutHeld: is held: 2 of 2 replicas (defaultPartition 100%)`},
+		{"the workers of a group cannot be created", func(s *scene) *scene {
+			s.seen.Warnings = map[string]string{"web-a": "Failed to create worker statefulset"}
+			s.otherwise = func(o *adapters.Observed) { o.Pods[1].Ready, o.Pods[1].Lacks = false, "has no workers yet" }
+			return s
+		}, `
+web does not move, because something is wrong: web-a-1: has no workers yet; web-a says: Failed to create worker statefulset.
+fault web-a-1 NotReady: has no workers yet; web-a says: Failed to create worker statefulset`},
 		{"the ledger is used up by a protected replica", func(s *scene) *scene {
 			s.rolling(func(*v1alpha1.RollingUpdate) {})
 			return s.image("v2").passes(2).moves().unready("web-a-0").passes(1)

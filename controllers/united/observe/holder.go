@@ -33,9 +33,13 @@ func (o *Observer) readNameHolders(ctx context.Context, w *world.World) {
 	holders.DeleteFunc(func(subset string, _ *missingName) bool { return w.Children[subset] == nil })
 	for _, name := range slices.Sorted(maps.Keys(w.Children)) {
 		c := w.Children[name]
-		ask := holders.recordMissing(name, world.MissingReplicaName(c.Observed), w.Now)
+		missing := "" // what makes replicas, or one that has no name yet
+		if c.Observed.ExpectsMissing() {
+			missing = c.Observed.MissingName
+		}
+		ask := holders.recordMissing(name, missing, c.Observed.Lacks(), w.Now)
 		if ask.due {
-			if pod, err := o.podLive(ctx, w.Parent.Namespace, c.Observed.MissingName); err != nil {
+			if pod, err := o.podLive(ctx, w.Parent.Namespace, missing); err != nil {
 				ctrl.LoggerFrom(ctx).Info("could not look up the pod that has the name of a missing replica", "pod", c.Observed.MissingName, "error", err.Error())
 			} else {
 				ask.holder = world.WhyMissing(pod, w.Spec.Adapter.GroupVersionKind(), c.Observed, w.Parent, name)
@@ -47,8 +51,11 @@ func (o *Observer) readNameHolders(ctx context.Context, w *world.World) {
 	}
 }
 
-// podLive reads a pod past the cache; nil if there is none. It lists, so that no permission to get is needed.
+// podLive reads a pod past the cache; nil if there is none, or it has no name. It lists, so that no permission to get is needed.
 func (o *Observer) podLive(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+	if name == "" {
+		return nil, nil //nolint:nilnil // there is none
+	}
 	list := &corev1.PodList{}
 	if err := o.Live.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{"metadata.name": name}); err != nil {
 		return nil, fmt.Errorf("read pod %s: %w", name, err)
@@ -78,11 +85,11 @@ type nameLookup struct {
 	holder string
 }
 
-// recordMissing records that a subset is missing a pod of that name, "" if none is missing. Each name is looked up once
+// recordMissing records whether a subset lacks a pod, with its name if that is known. Each name is looked up once
 // it has been missing for a while, and then once in a while if there are passes: at is set only before the first
 // lookup, so that nothing triggers a pass just to ask again.
-func (h holders) recordMissing(subset, pod string, now time.Time) nameLookup {
-	if pod == "" {
+func (h holders) recordMissing(subset, pod string, lacks bool, now time.Time) nameLookup {
+	if !lacks {
 		h.Delete(subset)
 		return nameLookup{}
 	}

@@ -364,8 +364,11 @@ func waitsFor(in *planner.Input, t *tally) string {
 		}
 		return "waiting for " + worst.Describe()
 	}
-	if missing := observed.Missing(); missing >= 0 && observed.SpecObserved {
+	if missing := observed.Missing(); missing >= 0 && (observed.SpecObserved || observed.Refused != "" || observed.Holder != "") {
 		return "waiting for " + observed.DescribeMissing(observed.Meta.Name, missing)
+	}
+	if observed.Refused != "" {
+		return "waiting for the controller of " + observed.Meta.Name + ", which cannot create another replica: " + observed.RefusedInShort()
 	}
 	if !in.Paused() && t.facts.OnUpdate && releasedPending(t) {
 		return fmt.Sprintf("updating its replicas from number %d on to revision %s", observed.Partition, known.Short(in.Update.Name))

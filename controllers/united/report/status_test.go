@@ -9,8 +9,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
@@ -34,6 +36,24 @@ func TestEventOfARolloutOfTheCurrentRevision(t *testing.T) {
 	for back, want := range map[bool]string{true: "going back to web-2, the current revision", false: "rolling out web-2 again"} {
 		if got := revisionEvents(before, after, back); len(got) != 1 || got[0].Note != want {
 			t.Errorf("back %t: %+v", back, got)
+		}
+	}
+}
+
+// What keeps a child's controller from creating replicas is said where they are missing, and where none is: a surplus pod can be
+// refused, too.
+func TestWaitsForWhatIsRefused(t *testing.T) {
+	in := &planner.Input{World: world.World{Parent: &v1alpha1.UnitedDeployment{}}}
+	for want, o := range map[string]*adapters.Observed{
+		"waiting for replica 0 of web-a (missing; exceeded quota)":                                 {Replicas: 1, SpecObserved: true, Refused: "exceeded quota"},
+		"waiting for replica 0 of web-a (missing; no more ReplicaSets)":                            {Replicas: 1, Refused: "no more ReplicaSets"},
+		"waiting for the controller of web-a, which cannot create another replica: exceeded quota": {SpecObserved: true, Refused: "exceeded quota"},
+		"waiting for replica 0 of web-a (missing; to see why, run: x)":                             {Replicas: 1, Holder: "to see why, run: x"},
+		"": {Replicas: 1},
+	} {
+		o.Meta.Name = "web-a"
+		if got := waitsFor(in, &tally{facts: known.Facts{Observed: o, OnUpdate: true}}); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

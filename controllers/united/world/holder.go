@@ -19,15 +19,6 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 )
 
-// MissingReplicaName returns the name of the pod that a child lacks and that its controller should have created;
-// "" if there is none.
-func MissingReplicaName(observed *adapters.Observed) string {
-	if !observed.ExpectsMissing() {
-		return ""
-	}
-	return observed.MissingName
-}
-
 // WhyMissing returns why a replica has been missing for a while, and what to do. If a pod has its name, it returns
 // why that pod does not belong to the child, or "" if it will become a replica by itself. If no pod has the name,
 // the child's controller cannot create it, for example because of a quota or an admission policy, and the answer
