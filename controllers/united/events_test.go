@@ -84,6 +84,10 @@ func TestEvents(t *testing.T) {
 		{"is put right", func() { s.partition("b", "0").settled() }, []string{
 			"Normal ReplicasNotHonored: 4 of 4 replicas run v2 (v2); the subsets ask for 3 replicas, but spec.replicas is 4; replicas are split in proportion; b gets 4 (asks for 3)",
 		}},
+		{"a template that comes while it is paused", func() { s.paused(true).image("v3").settled() }, []string{
+			"Normal RolloutStarted: Rolling out v3; the current revision is v2",
+			"Normal PartitionChanged web-b: b: partition changed from 0 to 4 (4 replicas): paused: v3 is not applied yet, and replicas come back as they are; asks for 3 replicas, gets 4",
+		}},
 	} {
 		s.later(time.Second)
 		move.play()

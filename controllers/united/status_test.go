@@ -248,6 +248,15 @@ Progressing False
 a Paused: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; paused; default partition "100%" holds all replicas
 b Paused: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; paused; default partition "100%" holds all replicas
 `},
+		{"paused with another template that would be released", func(s *scene) *scene {
+			return s.settled().partition("a", "0").partition("b", "1").settled().paused(true).image("v2").settled()
+		}, `
+Current: 4/4/4/0/0 of 4; current v1, update v2
+Ready True Paused: 0 of 4 replicas run v2 (v2); the rollout is paused
+Progressing False
+a Paused: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; paused: v2 is not applied yet, and replicas come back as they are
+b Paused: 2/2/2/0/0 of 2; partition 2 lets 0; v1 -> v2; paused: v2 is not applied yet, and replicas come back as they are
+`},
 		{"paused in the middle", func(s *scene) *scene {
 			return s.settled().image("v2").partition("a", "0").pass().moves("a").kubelets("a-1").paused(true).settled()
 		}, `

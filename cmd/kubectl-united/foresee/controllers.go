@@ -20,7 +20,7 @@ import (
 func (c *child) sync(f *future) (changed bool) {
 	o := &c.observed
 	changed = !o.SpecObserved || o.Unmade || o.StatusOutdated || o.UpdateHash != c.template()
-	o.SpecObserved, o.Unmade, o.StatusOutdated = true, false, false
+	o.SpecObserved, o.Unmade, o.StatusOutdated, o.Refused = true, false, false, ""
 	o.UpdateHash = c.template()
 	switch o.Traits.Partition {
 	case adapters.ByOrdinal:

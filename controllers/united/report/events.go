@@ -35,7 +35,11 @@ func Events(before, after *v1alpha1.UnitedDeploymentStatus, p *planner.Plan, res
 		s := &after.Subsets[i]
 		if old := world.SubsetStatus(before, s.Name); partitionDecided(old, s, after.Rollout) {
 			note := fmt.Sprintf("%s: partition changed from %d to %d (%d %s)", s.Name, old.Partition, s.Partition, s.DesiredReplicas, replicasWord(s.DesiredReplicas))
-			if why := changeReason(p, s.Name, results); why != "" {
+			why := changeReason(p, s.Name, results)
+			if s.Phase == v1alpha1.PhasePaused {
+				why = cmp.Or(why, s.Message)
+			}
+			if why != "" {
 				note += ": " + why
 			}
 			list = append(list, Event{corev1.EventTypeNormal, v1alpha1.EventPartitionChanged, "Rollout", note, s.Workload})

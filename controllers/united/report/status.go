@@ -148,6 +148,9 @@ func subsetStatus(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, t *
 		if recorded := in.Protected(s.Name, observed, s.ProtectedRevision, in.Parent.Generation); p.Initialized && recorded != "" && !s.MissedProtectedRevision {
 			status.CurrentRevision = recorded
 		}
+		if unapplied(in, t) {
+			status.Partition = max(status.Partition, s.Desired)
+		}
 	}
 	status.ChildRecord = childRecord(in, s.Name)
 	setSchedulable(in, s, &status)
@@ -156,6 +159,12 @@ func subsetStatus(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, t *
 	}
 	status.ExpectedUpdatedReplicas = max(0, s.Desired-status.Partition)
 	return status
+}
+
+// unapplied reports whether a child has another template than the update revision because the rollout is frozen, and does not
+// protect that either: whatever its partition, all replicas come back as they are.
+func unapplied(in *planner.Input, t *tally) bool {
+	return in.Paused() && !t.facts.OnUpdate && !t.facts.Proven
 }
 
 // childRecord returns the copy of the record on a child. It is kept while the child is not seen, because the child
@@ -209,6 +218,8 @@ func phaseOf(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, observed
 		return v1alpha1.PhaseHeld, "on " + newName(in, in.Update, in.Rejected) + ", because " + newName(in, in.Rejected, in.Update) + " is rejected"
 	case t.notUpdated == 0:
 		return v1alpha1.PhaseComplete, ""
+	case unapplied(in, t) && s.Decision.Partition < s.Desired:
+		return v1alpha1.PhasePaused, "paused: " + known.Short(in.Update.Name) + " is not applied yet, and replicas come back as they are"
 	case in.Paused():
 		return v1alpha1.PhasePaused, s.Decision.Reason
 	case p.Rollout != nil && p.Rollout.State.Message != "" && s.Decision.Partition > s.Floor.Partition:
