@@ -133,7 +133,7 @@ func setAvailable(in *planner.Input, status *v1alpha1.UnitedDeploymentStatus, se
 	if !available {
 		reason = v1alpha1.ReasonReplicasUnavailable
 	}
-	set(v1alpha1.ConditionAvailable, available, reason, fmt.Sprintf("%d of %d replicas are available", status.AvailableReplicas, wanted))
+	set(v1alpha1.ConditionAvailable, available, reason, fmt.Sprintf("%d of %d replicas are available", min(status.AvailableReplicas, wanted), wanted))
 }
 
 // readiness reports whether the cluster currently is as the spec asks.
@@ -180,7 +180,7 @@ func readiness(in *planner.Input, p *planner.Plan, tallies []*tally, status *v1a
 	if p.Growth != nil {
 		return false, v1alpha1.ReasonScaling, fmt.Sprintf("%d of %d groups are created", p.Growth.Groups, p.Growth.Total)
 	}
-	updated := fmt.Sprintf("%d of %d replicas run %s", status.UpdatedReplicas, status.Replicas, updateName(in, status.CurrentRevision))
+	updated := howManyRun(status, updateName(in, status.CurrentRevision))
 	switch {
 	case phase.reason != "":
 		return phase.ready, phase.reason, updated + "; " + rollout.Message
@@ -196,6 +196,19 @@ func readiness(in *planner.Input, p *planner.Plan, tallies []*tally, status *v1a
 		updated = "there are no replicas"
 	}
 	return true, v1alpha1.ReasonRolloutComplete, updated
+}
+
+// runUpdate returns how many replicas run the update revision, and how many the subsets are to have. A surge pod is in neither.
+func runUpdate(status *v1alpha1.UnitedDeploymentStatus) (ran, wanted int32) {
+	for i := range status.Subsets {
+		wanted += status.Subsets[i].DesiredReplicas
+	}
+	return min(status.UpdatedReplicas, wanted), wanted
+}
+
+func howManyRun(status *v1alpha1.UnitedDeploymentStatus, name string) string {
+	ran, wanted := runUpdate(status)
+	return fmt.Sprintf("%d of %d replicas run %s", ran, wanted, name)
 }
 
 // trouble returns what comes before whatever the replicas do; "" if nothing.
@@ -222,7 +235,8 @@ func howHeld(in *planner.Input, status *v1alpha1.UnitedDeploymentStatus) string 
 		return bound
 	}
 	if in.Coordinates() || status.UpdatedReplicas > 0 {
-		return fmt.Sprintf("partitions hold %d", status.Replicas-status.UpdatedReplicas)
+		ran, wanted := runUpdate(status)
+		return fmt.Sprintf("partitions hold %d", wanted-ran)
 	}
 	return "to release, set manualUpdate.partitions"
 }

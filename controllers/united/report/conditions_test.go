@@ -4,12 +4,14 @@
 package report
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
@@ -73,5 +75,26 @@ func TestFightsAreTheReason(t *testing.T) {
 		if ready, reason, message := readiness(in, &planner.Plan{Initialized: true}, tc.tallies, status); ready || reason != tc.reason || message != tc.message {
 			t.Error(tc.name, ready, reason, message)
 		}
+	}
+}
+
+// A surge pod is in addition to the replicas that somebody asked for.
+func TestTotalsAreOfTheDesiredReplicas(t *testing.T) {
+	surge := func(updated int32) *v1alpha1.UnitedDeploymentStatus {
+		return &v1alpha1.UnitedDeploymentStatus{
+			ReplicaCounts: v1alpha1.ReplicaCounts{Replicas: 7, ReadyReplicas: 7, AvailableReplicas: 7, UpdatedReplicas: updated},
+			Subsets:       []v1alpha1.SubsetStatus{{Name: "a", DesiredReplicas: 3}, {Name: "b", DesiredReplicas: 3}},
+		}
+	}
+	for updated, want := range map[int32]string{0: "0 of 6 replicas run web-2, 6 do not", 1: "1 of 6 replicas run web-2, 5 do not", 7: "6 of 6 replicas run web-2, 0 do not"} {
+		ran, wanted := runUpdate(surge(updated))
+		if got := fmt.Sprintf("%s, %d do not", howManyRun(surge(updated), "web-2"), wanted-ran); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	in, status := &planner.Input{World: world.World{Parent: &v1alpha1.UnitedDeployment{Spec: v1alpha1.UnitedDeploymentSpec{Replicas: ptr.To(int32(6))}}}}, surge(0)
+	setAvailable(in, status, setter(status, 1, in.Now))
+	if got := status.Conditions[0].Message; got != "6 of 6 replicas are available" {
+		t.Error(got)
 	}
 }

@@ -56,7 +56,8 @@ func rejectedMessage(in *planner.Input, tallies []*tally, status *v1alpha1.Unite
 	case !phase.done:
 		message += "; going back to " + instead
 	default:
-		message += fmt.Sprintf("; %d of %d replicas run %s", back, status.Replicas, instead)
+		_, wanted := runUpdate(status)
+		message += fmt.Sprintf("; %d of %d replicas run %s", min(back, wanted), wanted, instead)
 	}
 	message += fmt.Sprintf("; set the template back, or apply another one; to roll it out once more, run: kubectl annotate --overwrite united -n %s %s %s=%s/$(date +%%s)",
 		in.Parent.Namespace, in.Parent.Name, v1alpha1.AnnotationRetry, name)
