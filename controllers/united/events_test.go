@@ -219,6 +219,38 @@ func TestRolloutCompleteIsOfRolloutsOnly(t *testing.T) {
 	}
 }
 
+// A replica that is gone, as one that United has deleted, is on its way back: that is no warning. It is one when its controller cannot
+// create it, or when it does not come back in time.
+func TestBlockedByWhatComesBackIsNoWarning(t *testing.T) {
+	for name, tc := range map[string]struct {
+		then func(*scene)
+		want string
+	}{
+		"comes back":           {func(s *scene) { s.moves("a", "b").settled() }, "Normal RolloutFinished: "},
+		"cannot be created":    {func(s *scene) { s.later(time.Minute).pass() }, "Warning Blocked: Blocked by web-a-0 (missing; to see why, run: "},
+		"comes, and fails":     {func(s *scene) { s.moves("a").ready("a-0", false).later(11 * time.Minute).pass() }, "Warning "},
+		"does not come at all": {func(s *scene) { s.later(11 * time.Minute).pass() }, "Warning "},
+	} {
+		s := newScene(t).rolling().settled()
+		s.image("v2").passes(2).moves("a", "b") // staged
+		delete(s.API.Live.Pods, "web-a-0")
+		s.heard()
+		s.later(time.Second).pass()
+		got := s.heard()
+		if s.status().Rollout.Phase != v1alpha1.RolloutBlocked || !slices.ContainsFunc(got, func(e string) bool { return strings.HasPrefix(e, "Normal Blocked: Blocked by web-a-0 (missing)") }) {
+			t.Fatalf("%s: %q, %+v", name, got, s.status().Rollout)
+		}
+		tc.then(s)
+		heard := s.heard()
+		if !slices.ContainsFunc(heard, func(e string) bool { return strings.HasPrefix(e, tc.want) }) {
+			t.Errorf("%s: %q", name, heard)
+		}
+		if warned := slices.ContainsFunc(append(got, heard...), func(e string) bool { return strings.HasPrefix(e, "Warning ") }); warned != strings.HasPrefix(tc.want, "Warning ") {
+			t.Errorf("%s: a warning: %q, %q", name, got, heard)
+		}
+	}
+}
+
 // Blocked is an event when it begins, and only then. A force annotation that is for another revision is answered.
 func TestBlockedIsAnEvent(t *testing.T) {
 	s := newScene(t).rolling().settled()

@@ -35,7 +35,14 @@ func (q *inquiry) rollout() {
 			return after.Rollout != nil && after.Rollout.State != nil && after.Rollout.State.Phase != v1alpha1.RolloutFailed
 		})
 	case v1alpha1.RolloutBlocked:
-		q.add(Fault, name, v1alpha1.ReasonBlocked, state.Message)
+		kind, told := Fault, state.Message
+		if was := q.parent.Status.Rollout; was != nil && was.Phase == v1alpha1.RolloutBlocked {
+			told = was.Message // only the manager knows how long a replica has been missing
+		}
+		if strings.Contains(told, coordination.UntilBack) {
+			kind = Passing
+		}
+		q.add(kind, name, v1alpha1.ReasonBlocked, state.Message)
 	case v1alpha1.RolloutCheckFailed:
 		q.back(q.add(Fault, name, v1alpha1.ReasonCheckFailed, brief(state.Message)+q.lookAt(state.Checks)), func(after *outlook) bool {
 			return after.Rollout != nil && after.Rollout.State != nil && after.Rollout.State.Phase != v1alpha1.RolloutCheckFailed

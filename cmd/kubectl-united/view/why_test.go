@@ -292,6 +292,16 @@ web does not move, because something is wrong: blocked by web-a-0 (not ready sin
 passing web-a-0 NotReady: not ready since then; it counts as failed from then on
 passing a, b MaxUnavailable: 1 replica is unavailable, and maxUnavailable is 1, in use by web-a-0 (not ready since then)
 fault web Blocked: blocked by web-a-0 (not ready since then): 1 of maxUnavailable 1 in use, so no healthy replica will be disrupted; repair it, raise maxUnavailable, or force the rollout: kubectl annotate --overwrite united -n shop web united.dev/force-update=hash/$(date +%s)`},
+		{"the ledger is used up by a protected replica that is on its way back", func(s *scene) *scene {
+			s.rolling(func(*v1alpha1.RollingUpdate) {})
+			s.image("v2").passes(2).moves()
+			delete(s.API.Live.Pods, "web-a-0")
+			return s.passes(1)
+		}, `
+web is on its way: a, b: 1 replica is unavailable, and maxUnavailable is 1, in use by web-a-0 (missing).
+passing web-a-0 Missing: it does not exist
+passing a, b MaxUnavailable: 1 replica is unavailable, and maxUnavailable is 1, in use by web-a-0 (missing)
+passing web Blocked: blocked by web-a-0 (missing): 1 of maxUnavailable 1 in use, so no healthy replica will be disrupted; wait until it is back, raise maxUnavailable, or force the rollout: kubectl annotate --overwrite united -n shop web united.dev/force-update=hash/$(date +%s)`},
 		{"the ledger is used up by a broken replica", func(s *scene) *scene {
 			s.rolling(func(*v1alpha1.RollingUpdate) {})
 			return s.image("v2").passes(2).moves().unready("web-a-0").pod("web-a-0", func(p *corev1.Pod) {

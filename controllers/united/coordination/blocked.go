@@ -107,6 +107,7 @@ func (c *coordinator) blocked() verdict {
 	var culprits nameList
 	broken := false
 	kept := true // all are protected replicas of ordered children: not even force helps
+	back := true // all are on their way back
 	for _, v := range c.states {
 		if v.Removed {
 			continue
@@ -125,6 +126,7 @@ func (c *coordinator) blocked() verdict {
 			broken = true
 		}
 		kept = kept && v.Observed.Ordered && p < v.target
+		back = back && v.comesBack(p)
 		culprits.add(func() string { return v.name(p) })
 	}
 	switch {
@@ -132,9 +134,33 @@ func (c *coordinator) blocked() verdict {
 		return verdict{}
 	case kept:
 		return blockedBy(culprits.list(" subsets")+": OrderedReady updates nothing while a replica is unavailable, and this one is protected; "+
-			"repair it, or release it with a lower partition or another step", broken)
+			remedy(back)+", or release it with a lower partition or another step", broken)
 	}
-	return c.barredBy(culprits.list(" subsets"), broken)
+	return c.barredBy(culprits.list(" subsets"), remedy(back), broken)
+}
+
+// UntilBack is in a message that names replicas only that are on their way back.
+const UntilBack = "wait until it is back"
+
+// remedy is what to do first about replicas that hold a rollout. back: all of them are on their way back.
+func remedy(back bool) string {
+	if back {
+		return UntilBack
+	}
+	return "repair it"
+}
+
+// comesBack reports whether the replica at a position is on its way back: it is missing, terminating or new, as one that United has
+// deleted, and nothing says that it does not come up. If it does not in time, the rollout makes no progress, which is a stall.
+func (v *subsetState) comesBack(position int32) bool {
+	m := v.at(position)
+	switch {
+	case m == nil:
+		return v.Observed.Holder == "" && v.Observed.Refused == ""
+	case m.Terminating || m.Serves():
+		return true
+	}
+	return m.NeverReady && !m.broken && !m.Crashed && m.Failure == "" && m.Unschedulable == "" && m.Lacks == "" && !m.Gated
 }
 
 // barredByFailed names the failed replicas of a revision that all replicas go back to, if they use what the others would need.
@@ -142,15 +168,15 @@ func (c *coordinator) barredByFailed() verdict {
 	for _, v := range c.states {
 		if !v.Removed && v.Observed != nil && v.nextPartition > v.target && v.Desired > v.target && c.noRoomForAnother(v) {
 			broken, _ := c.failedForGood()
-			return c.barredBy(c.failedReplicas(), broken)
+			return c.barredBy(c.failedReplicas(), remedy(false), broken)
 		}
 	}
 	return verdict{}
 }
 
-// barredBy says why culprits keep a rollout from continuing, and what helps.
-func (c *coordinator) barredBy(culprits string, broken bool) verdict {
-	why, ways := "OrderedReady updates nothing while a replica is unavailable", "repair it"
+// barredBy says why culprits keep a rollout from continuing, and what helps: ways, and others.
+func (c *coordinator) barredBy(culprits, ways string, broken bool) verdict {
+	why := "OrderedReady updates nothing while a replica is unavailable"
 	if c.raisingHelps() {
 		used, fields := c.usedUp()
 		why = used + " in use, so no healthy replica will be disrupted"

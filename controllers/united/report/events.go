@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/world"
@@ -232,8 +233,8 @@ func conditionEvents(before, after *v1alpha1.UnitedDeploymentStatus) []Event {
 			}
 			if begins := old == nil || old.Reason != c.Reason; begins && c.Reason == v1alpha1.ReasonUnschedulable {
 				list = append(list, Event{corev1.EventTypeWarning, c.Reason, "Schedule", c.Message, ""})
-			} else if begins && c.Reason == v1alpha1.ReasonBlocked && !meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionStalled) {
-				list = append(list, Event{corev1.EventTypeWarning, c.Reason, "Rollout", c.Message, ""})
+			} else if c.Reason == v1alpha1.ReasonBlocked && !meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionStalled) {
+				list = append(list, blockedEvents(begins, cmp.Or(old, &metav1.Condition{}).Message, c.Message)...)
 			}
 			if turned && !bad {
 				list = append(list, Event{corev1.EventTypeNormal, c.Reason, "Reconcile", cmp.Or(c.Message, c.Type), ""})
@@ -245,6 +246,19 @@ func conditionEvents(before, after *v1alpha1.UnitedDeploymentStatus) []Event {
 		}
 	}
 	return list
+}
+
+// blockedEvents returns an event when a rollout begins to be blocked, and when those that block it are no longer on their way back:
+// that they are is no warning.
+func blockedEvents(begins bool, before, after string) []Event {
+	back := strings.Contains(after, coordination.UntilBack)
+	switch {
+	case back && begins:
+		return []Event{{corev1.EventTypeNormal, v1alpha1.ReasonBlocked, "Rollout", after, ""}}
+	case !back && (begins || strings.Contains(before, coordination.UntilBack)):
+		return []Event{{corev1.EventTypeWarning, v1alpha1.ReasonBlocked, "Rollout", after, ""}}
+	}
+	return nil
 }
 
 // whyStuck returns why replicas that were not ready were deleted.
