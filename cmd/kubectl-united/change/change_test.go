@@ -250,7 +250,7 @@ func TestUndoOfAColocation(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("spec.ordinals.start")))
 }
 
-// Partitions that are for the revision that is left, and do not release all of it, hold everything afterwards.
+// Partitions that are for the revision that is left hold everything afterwards: otherwise what writes it back releases it.
 func TestUndoEndsABoundRelease(t *testing.T) {
 	parent := kinds()[0].parent(t)
 	v1, changed := revisionOf(t, parent, 1, "u/1"), with(t, parent, "web:v1", "web:v2")
@@ -262,7 +262,8 @@ func TestUndoEndsABoundRelease(t *testing.T) {
 	}{
 		"in part":           {v1alpha1.ManualUpdate{Revision: v2.Name, Partitions: map[string]intstr.IntOrString{"zone-a": intstr.FromInt32(0)}}, v1.Name, ": now they hold everything"},
 		"to another":        {v1alpha1.ManualUpdate{Revision: v2.Name}, "web-other", "; what runs stays until you run: kubectl united release web --all"},
-		"completely":        {v1alpha1.ManualUpdate{Revision: v2.Name, DefaultPartition: ptr.To(intstr.FromString("0%"))}, v1.Name, ""},
+		"completely":        {v1alpha1.ManualUpdate{Revision: v2.Name, DefaultPartition: ptr.To(intstr.FromString("0%"))}, v1.Name, ": now they hold everything"},
+		"and all run it":    {v1alpha1.ManualUpdate{Revision: v2.Name, DefaultPartition: ptr.To(intstr.FromString("0%"))}, v2.Name, "; what runs stays until you run: kubectl united release web --all"},
 		"not bound":         {v1alpha1.ManualUpdate{Partitions: map[string]intstr.IntOrString{"zone-a": intstr.FromInt32(0)}}, v1.Name, ""},
 		"bound to the last": {v1alpha1.ManualUpdate{Revision: v1.Name}, v1.Name, ""},
 	} {

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -17,7 +15,6 @@ import (
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/adapters/all"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
@@ -149,18 +146,11 @@ func undoRest(parent *v1alpha1.UnitedDeployment, target *revision.Revision) (not
 	return notes, nil
 }
 
-// endRelease holds everything if the partitions are for the revision that is left, before all of it was released: otherwise it
-// would go out at once, where it had been released, when something writes it back.
+// endRelease holds everything if the partitions are for the revision that is left: otherwise it would go out at once, where it had
+// been released, when something writes it back.
 func endRelease(parent *v1alpha1.UnitedDeployment, target *revision.Revision) (note string) {
 	m, left := parent.Spec.UpdateStrategy.ManualUpdate, parent.Status.UpdateRevision
 	if m == nil || m.Revision == "" || m.Revision != left || target.Name == left {
-		return ""
-	}
-	released := !slices.ContainsFunc(parent.Spec.Topology.Subsets, func(s v1alpha1.Subset) bool {
-		of, err := coordination.Manual(m, s.Name, math.MaxInt32, left)
-		return err != nil || of.Partition > 0
-	})
-	if released {
 		return ""
 	}
 	parent.Spec.UpdateStrategy.ManualUpdate = &v1alpha1.ManualUpdate{DefaultPartition: ptr.To(intstr.FromString("100%"))}

@@ -26,7 +26,7 @@ func (o *options) undo() *cobra.Command {
 		Long: `Go back to an earlier revision. During a rollout that is the current revision, at rest the one that was current before.
 
 It sets the pod template, versionLabel and colocation, and the patch and tolerations of each subset as far as they change pods. With
-type Manual, partitions that are for the revision that is left, and do not release all of it, become a hold. Everything else stays as
+type Manual, partitions that are for the revision that is left become a hold. Everything else stays as
 it is, and where that is what stalls, it says which field to set back.`,
 		Example: `  kubectl united undo web
   kubectl united undo web --to-revision 3

@@ -122,6 +122,9 @@ func (c *coordinator) blocked() verdict {
 		if p < 0 {
 			continue
 		}
+		if p = v.downBelow(min(v.partition, v.currentReplicas)); p < 0 {
+			return verdict{} // time alone makes its replicas available
+		}
 		if m := v.at(p); m != nil && m.Failure != "" {
 			broken = true
 		}

@@ -109,7 +109,7 @@ func ledgerFull(c *coordinator, r *release) verdict {
 	if !c.overfills(&c.ledger, r) {
 		return verdict{}
 	}
-	return verdict{closed: true, reason: c.tooMany("unavailable", c.unavailable)}
+	return verdict{closed: true, reason: c.tooMany("unavailable", c.ledger.downFor(r))}
 }
 
 // subsetLedgerFull is closed while it would exceed maxUnavailablePerSubset of the subset.
@@ -117,7 +117,16 @@ func subsetLedgerFull(c *coordinator, r *release) verdict {
 	if !c.overfills(&r.own, r) {
 		return verdict{}
 	}
-	return verdict{closed: true, reason: r.tooMany("unavailable", r.own.unavailable)}
+	return verdict{closed: true, reason: r.tooMany("unavailable", r.own.downFor(r))}
+}
+
+// downFor returns how many replicas are down from where a release looks: for one that only has not been ready for long enough,
+// others like it are not.
+func (l *ledger) downFor(r *release) int64 {
+	if r.replica != nil && r.replica.serves {
+		return l.unavailable - l.serving
+	}
+	return l.unavailable
 }
 
 // overfills reports whether a release takes an available replica down for which a ledger has no room.
@@ -125,6 +134,8 @@ func (c *coordinator) overfills(l *ledger, r *release) bool {
 	switch {
 	case r.replica != nil && r.replica.usable:
 		return l.unavailable-r.reservedBy() >= l.most // what it has reserved is for its own replicas
+	case r.replica != nil && r.replica.serves:
+		return l.downFor(r) >= l.most
 	case r.replica != nil && r.replica.raised: // it is already counted
 		return l.unavailable > l.most
 	}

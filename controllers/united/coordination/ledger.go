@@ -12,8 +12,9 @@ import (
 type ledger struct {
 	// most is the bound: maxUnavailable, or maxUnavailablePerSubset.
 	most int64
-	// unavailable is U, usableSurplus the number of usable surplus replicas: N - A = unavailable - usableSurplus.
-	unavailable, usableSurplus int64
+	// unavailable is U, usableSurplus the number of usable surplus replicas: N - A = unavailable - usableSurplus. serving are those
+	// of U that serve, and only have not been ready for long enough.
+	unavailable, usableSurplus, serving int64
 	// unavailableAtFirst is U before the pass.
 	unavailableAtFirst int64
 	// inFlight is the number of released replicas that are not back; under force, only those that have not failed.
@@ -37,6 +38,11 @@ func (c *coordinator) addUnavailable(v *subsetState, replicas int64) {
 func (c *coordinator) addSurplus(v *subsetState, replicas int64) {
 	c.usableSurplus += replicas
 	v.own.usableSurplus += replicas
+}
+
+func (c *coordinator) addServing(v *subsetState, replicas int64) {
+	c.serving += replicas
+	v.own.serving += replicas
 }
 
 func (c *coordinator) addInFlight(v *subsetState, replicas int64) {
@@ -78,6 +84,8 @@ func (c *coordinator) countUnavailable() {
 				c.addSurplus(v, 1)
 			case m.usable:
 				c.addUnavailable(v, -1)
+			case m.serves && !surplus:
+				c.addServing(v, 1)
 			}
 		}
 		if v.Whole {

@@ -100,6 +100,9 @@ func (c *coordinator) releaseNext(v *subsetState) bool {
 		c.addUnavailable(v, 1)
 	} else {
 		v.releasedUnavailable += count
+		if r.replica != nil && r.replica.serves {
+			c.addServing(v, -1)
+		}
 	}
 	c.progressed, v.releasedInPass = true, true
 	return true

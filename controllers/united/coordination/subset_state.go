@@ -71,6 +71,9 @@ type replicaState struct {
 	// available is its current availability; a reserved replica is always available, because nobody waits for it.
 	// usable excludes replicas that are released and not updated.
 	available, usable bool
+	// serves: it counts as unavailable, but only because it has not been ready for minReadySeconds, perhaps because these were
+	// raised just now. Whoever takes it down takes it from somebody.
+	serves bool
 	// raised: it was released, is available and not updated, and somebody else has since raised the partition over
 	// it. The child's controller may have taken it down before that.
 	raised bool
@@ -119,6 +122,7 @@ func (c *coordinator) newReplicaState(v *subsetState, r *adapters.Replica, reser
 	if v.Whole {
 		m.usable = m.available // the ledger counts as a whole what the child may take
 	}
+	m.serves = !v.Whole && !m.available && m.Serves() && (m.OnTemplate || r.Position < v.partition && r.Position < o.Partition)
 	if v.Recorded != nil && !v.Whole && m.usable && !m.OnTemplate && r.Position >= *v.Recorded {
 		m.usable, m.raised = false, true
 	}
@@ -294,6 +298,21 @@ func (v *subsetState) unavailableBelow(position int32) int32 {
 	}
 	if expected < position {
 		return expected
+	}
+	return -1
+}
+
+// downBelow is unavailableBelow without replicas that serve.
+func (v *subsetState) downBelow(position int32) int32 {
+	serving := int32(0) // so many from the lowest on
+	for _, m := range v.replicaStates {
+		if m.Position >= position || m.Position != serving || !m.available && !m.Serves() {
+			break
+		}
+		serving++
+	}
+	if serving < position {
+		return serving
 	}
 	return -1
 }
