@@ -97,12 +97,13 @@ type numeric struct{ api.Client }
 func (n numeric) Do(ctx context.Context, r *http.Request) (*http.Response, []byte, error) {
 	answer, body, err := n.Client.Do(ctx, r)
 	said := struct {
-		Data struct {
+		Status string
+		Data   struct {
 			ResultType model.ValueType
 			Result     json.RawMessage
 		}
 	}{}
-	if err == nil && answer.StatusCode/100 == 2 && json.Unmarshal(body, &said) == nil && !isNumeric(said.Data.ResultType, said.Data.Result) {
+	if err == nil && answer.StatusCode/100 == 2 && json.Unmarshal(body, &said) == nil && (said.Status == "" || !isNumeric(said.Data.ResultType, said.Data.Result)) {
 		err = errNoNumber
 	}
 	return answer, body, err //nolint:wrapcheck // describe tells them apart

@@ -86,6 +86,7 @@ func TestAnswers(t *testing.T) {
 		"forbidden":       {status(403, `secret`), "the server answered 403 Forbidden"},
 		"no POST":         {status(405, ``), "the server answered 405 Method Not Allowed"},
 		"another server":  {status(200, `<html>`), "the answer is not one of the Prometheus API"},
+		"no status":       {status(200, `{"data":{"resultType":"scalar","result":[1767225600,"1"]}}`), errNoNumber.Error()},
 		"no data at all":  {status(200, `{"status":"success"}`), "the answer is not one of the Prometheus API"},
 		"an empty answer": {status(204, ``), "the answer is not one of the Prometheus API"},
 		"half an answer": {func(w http.ResponseWriter, _ *http.Request) {
