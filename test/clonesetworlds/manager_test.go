@@ -137,7 +137,7 @@ func (w *game) Carry(x *worlds.Pass, s *state, wr worlds.Write) {
 // Delete deletes a pod if it is still the one that was read, as its UID shows.
 func (w *game) Delete(s *state, d worlds.Deletion, read *state) {
 	p := &s.Children[d.Child].Pods[d.Replica]
-	if read != nil && p.Version != read.Children[d.Child].Pods[d.Replica].Version {
+	if p.Version != read.Children[d.Child].Pods[d.Replica].Version {
 		return
 	}
 	if p.live() {
@@ -146,7 +146,7 @@ func (w *game) Delete(s *state, d worlds.Deletion, read *state) {
 }
 
 // Published: of the versions that a subset may protect, it protects the one in the status.
-func (w *game) Published(s *state, status *v1alpha1.UnitedDeploymentStatus) {
+func (w *game) Published(_ *worlds.Pass, s *state, status *v1alpha1.UnitedDeploymentStatus, _ *state) {
 	for _, sub := range status.Subsets {
 		c := &s.Children[worlds.SubsetNumber(sub.Name)]
 		v := worlds.Bit(w.VersionOf[sub.CurrentRevision])

@@ -138,7 +138,7 @@ func (w *game) Carry(x *worlds.Pass, s *state, wr worlds.Write) {
 }
 
 // Published: of the versions that a subset may protect, it protects the one in the status.
-func (w *game) Published(s *state, status *v1alpha1.UnitedDeploymentStatus) {
+func (w *game) Published(_ *worlds.Pass, s *state, status *v1alpha1.UnitedDeploymentStatus, _ *state) {
 	for _, sub := range status.Subsets {
 		c := &s.Children[worlds.SubsetNumber(sub.Name)]
 		if v := worlds.Bit(w.VersionOf[sub.CurrentRevision]); c.Protects&v != 0 {

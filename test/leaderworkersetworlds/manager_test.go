@@ -149,13 +149,13 @@ func (w *game) Carry(x *worlds.Pass, s *state, wr worlds.Write) {
 // Delete deletes the leader of a group if it is still the one that was read, as its UID shows.
 func (w *game) Delete(s *state, d worlds.Deletion, read *state) {
 	c := &s.Children[d.Child]
-	if read == nil || c.version(d.Replica) == read.Children[d.Child].version(d.Replica) {
+	if c.version(d.Replica) == read.Children[d.Child].version(d.Replica) {
 		c.Leaders.Delete(d.Replica)
 	}
 }
 
 // Published: of the versions that a subset may protect, it protects the one in the status.
-func (w *game) Published(s *state, status *v1alpha1.UnitedDeploymentStatus) {
+func (w *game) Published(_ *worlds.Pass, s *state, status *v1alpha1.UnitedDeploymentStatus, _ *state) {
 	for _, sub := range status.Subsets {
 		c := &s.Children[worlds.SubsetNumber(sub.Name)]
 		v := worlds.Bit(w.VersionOf[sub.CurrentRevision])

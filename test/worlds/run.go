@@ -45,10 +45,7 @@ func States(usually, atLarge int) int {
 func Run[S comparable](t *testing.T, g Game[S], most int) {
 	t.Helper()
 	k, w := Walk(g, most), g.Base()
-	t.Log(k.Told())
-	for _, f := range k.Found() {
-		t.Errorf("%s: %s (%d times)\n%s", f.Rule, f.What, f.Count, f.Story)
-	}
+	k.report(t)
 	for _, exception := range w.Meets {
 		if w.Excepted[exception] == 0 && !testing.Short() {
 			t.Errorf("it is no exception any more: %s", exception)
@@ -56,9 +53,18 @@ func Run[S comparable](t *testing.T, g Game[S], most int) {
 	}
 }
 
-// Convict walks through the world of a wrong controller, and fails the test for each rule that the walk does not find
+// report fails the test for each violation.
+func (k *Walker[S]) report(t *testing.T) {
+	t.Helper()
+	t.Log(k.Told())
+	for _, f := range k.Found() {
+		t.Errorf("%s: %s (%d times)\n%s", f.Rule, f.What, f.Count, f.Story)
+	}
+}
+
+// convict walks through the world of a wrong controller, and fails the test for each rule that the walk does not find
 // violated.
-func Convict[S comparable](t *testing.T, g Game[S], most int, rules []string) {
+func convict[S comparable](t *testing.T, g Game[S], most int, rules []string) {
 	t.Helper()
 	k := Walk(g, most)
 	for _, rule := range rules {
