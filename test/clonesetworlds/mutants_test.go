@@ -4,6 +4,7 @@
 package clonesetworlds
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,6 +21,19 @@ func deleteAny(s *planner.SubsetPlan) {
 	}
 }
 
+// ordinals takes a CloneSet for a StatefulSet.
+func ordinals(o *adapters.Observed) { o.Traits.Partition, o.Traits.Paced = adapters.ByOrdinal, false }
+
+// upsideDown puts the updated replicas at the bottom.
+func upsideDown(o *adapters.Observed) {
+	for i := range o.Pods {
+		if p := &o.Pods[i].Position; *p < o.Replicas {
+			*p = o.Replicas - 1 - *p
+		}
+	}
+	slices.Reverse(o.Pods)
+}
+
 func mutants() []worlds.Mutant {
 	heldLater := worlds.Each(func(s *planner.SubsetPlan) {
 		if strings.HasPrefix(s.Step.Reason, "protecting replicas") {
@@ -28,6 +42,12 @@ func mutants() []worlds.Mutant {
 	})
 	neverDeletes := worlds.Each(func(s *planner.SubsetPlan) { s.Deletes = nil })
 	return []worlds.Mutant{
+		{Name: "two at a time, one is allowed", World: "roll1", Rules: []string{"ledger", "taken"}, Spoil: worlds.OneMore},
+		{Name: "released, and held", World: "manual-two", Rules: []string{"partition", "protected", "I6"}, Spoil: worlds.Released},
+		{Name: "never comes up", World: "roll1", Rules: []string{"I6"}, Sick: 1 << 2},
+		{Name: "taken for a StatefulSet", World: "roll2", Rules: []string{"healthy"}, Misread: ordinals, Budget: worlds.Budget{worlds.Templates: 1, worlds.Evictions: 1}},
+		{Name: "settled is ready", World: "roll-bad", Rules: []string{"never ready"}, Misread: func(o *adapters.Observed) { o.Traits.Hasty = false }},
+		{Name: "upside down", World: "roll1", Rules: []string{"ledger"}, Misread: upsideDown},
 		{Name: "a pod more is released", World: "manual-one", Rules: []string{"partition"}, Spoil: worlds.OneLower},
 		{Name: "a partition is no partition, in each subset", World: "roll-each", Rules: []string{"each"}, Spoil: worlds.Opens},
 		{Name: "a partition is no partition", World: "roll1", Rules: []string{"partition", "ledger"}, Spoil: worlds.Opens},

@@ -44,6 +44,9 @@ func mutants() []worlds.Mutant {
 	allAtOnce := allLike(func(p *planner.Plan, c *adapters.Child) bool { return c.Revision != p.CurrentRevision })
 	spreads := allLike(func(_ *planner.Plan, c *adapters.Child) bool { return c.Paused })
 	return []worlds.Mutant{
+		{Name: "two at a time, one is allowed", World: "roll1", Rules: []string{"ledger", "taken"}, Spoil: worlds.OneMore},
+		{Name: "released, and held", World: "manual", Rules: []string{"protected", "moves while held"}, Spoil: worlds.Released},
+		{Name: "never comes up", World: "roll1", Rules: []string{"I6"}, Sick: 1 << 2},
 		{Name: "one more of a subset may be down", World: "roll-each", Rules: []string{"each", "taken"}, Spoil: moreThanLeft, Budget: worlds.Budget{worlds.Templates: 1}},
 		{Name: "one more may be down than the ledger has left", World: "roll1", Rules: []string{"ledger", "taken"}, Spoil: moreThanLeft, Budget: worlds.Budget{worlds.Templates: 1}},
 		{Name: "what is on its way is never stopped", World: "manual-pause", Rules: []string{"protected", "moves while held"}, Spoil: neverStopped},

@@ -41,18 +41,7 @@ func (w *game) read(s, theirs *state, k int) worlds.Read {
 	key := worlds.ReadKey[child]{Child: k, Is: s.Children[k].seen(), Theirs: theirs.Children[k].seen(), Now: s.Now, TheirNow: theirs.Now}
 	return w.reads.Of(key, s.Children[k].Exists,
 		func() adapters.Dependents { return w.theirs(theirs, k) },
-		func(have adapters.Dependents) *world.Child { return w.observe(s, k, have) })
-}
-
-// observe reads a child through the adapter.
-func (w *game) observe(s *state, k int, have adapters.Dependents) *world.Child {
-	u := w.object(s, k)
-	o, err := w.Adapter.Observe(u, have)
-	if err != nil {
-		panic(err)
-	}
-	o.StatusOutdated = false // how long a step may take does not matter here
-	return &world.Child{Object: u, Observed: o}
+		func(have adapters.Dependents) *world.Child { return w.Observe(w.object(s, k), have) })
 }
 
 func (w *game) Observed(s *state, k int) *world.Child { return w.read(s, s, k).Child }

@@ -23,6 +23,7 @@ package worlds
 import (
 	"time"
 
+	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
@@ -103,8 +104,11 @@ type Setting struct {
 	Budget   Budget
 	// Meets are the exceptions to rules that must occur.
 	Meets []string
-	// Mutant makes a decision wrong.
-	Mutant func(*planner.Input, *planner.Plan)
+	// Mutant makes a decision wrong, Misread what is read of a child. Sick has a bit for each version whose pods never become
+	// ready, nor fail, so that the world cannot end well.
+	Mutant  func(*planner.Input, *planner.Plan)
+	Misread func(*adapters.Observed)
+	Sick    uint8
 }
 
 // Breach is a violation of a rule.

@@ -8,16 +8,24 @@ import (
 	"slices"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
-// Mutant is a wrong controller in a world of its kind: the real one, with a plan that Spoil has made wrong.
+// Mutant is a wrong controller in a world of its kind: the real one, with a plan that Spoil has made wrong, or that is made of
+// what Misread has made wrong. A world that is Sick is the control of the endings.
 type Mutant struct {
 	Name, World string
 	// Rules are rules that it breaks, perhaps among others.
-	Rules []string
-	Spoil func(*planner.Input, *planner.Plan)
+	Rules   []string
+	Spoil   func(*planner.Input, *planner.Plan)
+	Misread func(*adapters.Observed)
+	Sick    uint8
 	// Budget, if set, replaces that of the world: with a smaller one, the walk gets deeper.
 	Budget Budget
 }
@@ -31,8 +39,26 @@ func Each(spoil func(*planner.SubsetPlan)) func(*planner.Input, *planner.Plan) {
 	}
 }
 
+// AsIf decides as if the user had asked for another strategy.
+func AsIf(change func(*v1alpha1.UpdateStrategy)) func(*planner.Input, *planner.Plan) {
+	return func(in *planner.Input, p *planner.Plan) {
+		other := *in
+		other.Parent = in.Parent.DeepCopy()
+		change(&other.Parent.Spec.UpdateStrategy)
+		*p = *planner.Make(&other)
+	}
+}
+
 // Mutants of every kind.
 var (
+	// OneMore allows one unavailable replica more, Released releases what is held.
+	OneMore = AsIf(func(u *v1alpha1.UpdateStrategy) {
+		u.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromInt(u.RollingUpdate.MaxUnavailable.IntValue() + 1))
+	})
+	Released = AsIf(func(u *v1alpha1.UpdateStrategy) {
+		u.ManualUpdate = &v1alpha1.ManualUpdate{DefaultPartition: ptr.To(intstr.FromInt(0))}
+	})
+
 	OneLess = Each(func(s *planner.SubsetPlan) {
 		if s.Step.Child.Replicas > 1 {
 			s.Step.Child.Replicas--
@@ -74,7 +100,7 @@ func ConvictAll[S comparable, C any](t *testing.T, mutants []Mutant, all []C, of
 			}
 			c := all[i]
 			spoiled := of(&c)
-			if spoiled.Mutant = m.Spoil; m.Budget != (Budget{}) {
+			if spoiled.Mutant, spoiled.Misread, spoiled.Sick = m.Spoil, m.Misread, m.Sick; m.Budget != (Budget{}) {
 				spoiled.Budget = m.Budget
 			}
 			convict(t, game(&c), most, m.Rules)

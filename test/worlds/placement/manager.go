@@ -33,15 +33,7 @@ func (w *World) read(s, theirs *State, k int) worlds.Read {
 	key := worlds.ReadKey[Kid]{Child: k, Is: s.Kids[k].seen(), Theirs: theirs.Kids[k].seen()}
 	return w.reads.Of(key, s.Kids[k].Set.Exists,
 		func() adapters.Dependents { return adapters.Dependents{Pods: w.podsOf(k, &theirs.Kids[k].Set)} },
-		func(have adapters.Dependents) *world.Child {
-			u := w.object(&s.Kids[k], k)
-			o, err := w.Adapter.Observe(u, have)
-			if err != nil {
-				panic(err)
-			}
-			o.StatusOutdated = false // how long a step may take does not matter here
-			return &world.Child{Object: u, Observed: o}
-		})
+		func(have adapters.Dependents) *world.Child { return w.Observe(w.object(&s.Kids[k], k), have) })
 }
 
 // Observed reads a child.
