@@ -408,7 +408,6 @@ large-worlds = $(GO) test -p 1 -count 1 -timeout 0 ./test/deploymentworlds ./tes
 
 .PHONY: test-nightly test-oldest test-loaded
 test-nightly: test-oldest ## Run the tests on the oldest Kubernetes, and the large small worlds
-	$(GO) test -count 1 -timeout 0 ./controllers/united/planner -run '^Test(CloneSet|Deployment)Worlds$$' -worlds-large
 	$(large-worlds)
 
 test-oldest: $(FULL_TOOLS) ## Run the tests on the real control plane of the oldest Kubernetes that is tested

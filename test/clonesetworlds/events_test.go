@@ -70,6 +70,7 @@ func (w *game) podEvents(e *events, k int) {
 		}
 		bad := w.Bad&worlds.Bit(p.Version) != 0
 		switch {
+		case p.Phase == starting && w.Sick&worlds.Bit(p.Version) != 0:
 		case p.Phase == starting && bad:
 			e.Add("fails "+what, -1, become(crashed, false))
 		case p.Phase == starting:
@@ -93,7 +94,7 @@ func (w *game) Heal(s *state, scarred bool) (healed bool) {
 			switch {
 			case p.Version != 0 && p.Terminating:
 				*p, healed = pod{}, true
-			case p.Version == 0 || p.Phase == ready:
+			case p.Version == 0 || p.Phase == ready, p.Phase == starting && w.Sick&worlds.Bit(p.Version) != 0:
 			case p.Phase == starting && bad:
 				p.Phase, p.Aged, healed = crashed, false, true
 			case p.Phase == starting, !bad && (!scarred || p.Version == s.Version):

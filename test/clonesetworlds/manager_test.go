@@ -33,18 +33,7 @@ func (w *game) read(s, theirs *state, k int) worlds.Read {
 	key := worlds.ReadKey[child]{Child: k, Is: s.Children[k].seen(), Theirs: theirs.Children[k].seen(), Now: s.Now, TheirNow: theirs.Now}
 	return w.reads.Of(key, s.Children[k].Exists,
 		func() adapters.Dependents { return w.dependents(theirs, k) },
-		func(have adapters.Dependents) *world.Child { return w.observe(s, k, have) })
-}
-
-// observe reads a child through the adapter.
-func (w *game) observe(s *state, k int, have adapters.Dependents) *world.Child {
-	u := w.object(s, k)
-	o, err := w.Adapter.Observe(u, have)
-	if err != nil {
-		panic(err)
-	}
-	o.StatusOutdated = false // how long a step may take does not matter here
-	return &world.Child{Object: u, Observed: o}
+		func(have adapters.Dependents) *world.Child { return w.Observe(w.object(s, k), have) })
 }
 
 func (w *game) Observed(s *state, k int) *world.Child { return w.read(s, s, k).Child }
@@ -59,6 +48,9 @@ func (w *game) DeletionsOf(sub *planner.SubsetPlan) (all []worlds.Deletion) {
 
 // Writes returns what a step writes; false if there is no difference.
 func (w *game) Writes(s *state, sub *planner.SubsetPlan, step worlds.Hold) (worlds.Write, bool) {
+	if step.Action == subset.ActionSeek || step.Action == subset.ActionHalt {
+		panic(fmt.Sprint("a CloneSet needs no ", step.Action, ": ", step.Reason))
+	}
 	k := worlds.SubsetNumber(sub.Name)
 	c := &s.Children[k]
 	if step.Action == subset.ActionRemind {
@@ -137,7 +129,7 @@ func (w *game) Carry(x *worlds.Pass, s *state, wr worlds.Write) {
 // Delete deletes a pod if it is still the one that was read, as its UID shows.
 func (w *game) Delete(s *state, d worlds.Deletion, read *state) {
 	p := &s.Children[d.Child].Pods[d.Replica]
-	if read != nil && p.Version != read.Children[d.Child].Pods[d.Replica].Version {
+	if p.Version != read.Children[d.Child].Pods[d.Replica].Version {
 		return
 	}
 	if p.live() {
@@ -146,7 +138,7 @@ func (w *game) Delete(s *state, d worlds.Deletion, read *state) {
 }
 
 // Published: of the versions that a subset may protect, it protects the one in the status.
-func (w *game) Published(s *state, status *v1alpha1.UnitedDeploymentStatus) {
+func (w *game) Published(_ *worlds.Pass, s *state, status *v1alpha1.UnitedDeploymentStatus, _ *state) {
 	for _, sub := range status.Subsets {
 		c := &s.Children[worlds.SubsetNumber(sub.Name)]
 		v := worlds.Bit(w.VersionOf[sub.CurrentRevision])

@@ -4,7 +4,6 @@
 package clonesetworlds
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -15,89 +14,57 @@ import (
 	"github.com/unitedworkloads/united/test/worlds"
 )
 
-// mutant is a wrong controller.
-type mutant struct {
-	name, world string
-	// rules are rules that it breaks, perhaps among others.
-	rules []string
-	spoil func(*planner.Plan)
-}
-
-// each makes the decision for each subset wrong.
-func each(spoil func(*planner.SubsetPlan)) func(*planner.Plan) {
-	return func(p *planner.Plan) {
-		for _, s := range p.Subsets {
-			spoil(s)
-		}
+// deleteAny deletes the first pod, as good as any, of each child that is being updated.
+func deleteAny(s *planner.SubsetPlan) {
+	if s.Step.Action == subset.ActionApply && s.Step.Child.Revision != s.ProtectedRevision {
+		s.Deletes = append(s.Deletes, planner.Deletion{Replica: adapters.Replica{Name: podName(worlds.SubsetNumber(s.Name), 0)}})
 	}
 }
 
-// oneLower releases one pod more than was decided, if some are released and some are not.
-func oneLower(s *planner.SubsetPlan) {
-	if c := &s.Step.Child; c.Partition > 0 && c.Partition < c.Replicas {
-		c.Partition--
+// ordinals takes a CloneSet for a StatefulSet.
+func ordinals(o *adapters.Observed) { o.Traits.Partition, o.Traits.Paced = adapters.ByOrdinal, false }
+
+// upsideDown puts the updated replicas at the bottom.
+func upsideDown(o *adapters.Observed) {
+	for i := range o.Pods {
+		if p := &o.Pods[i].Position; *p < o.Replicas {
+			*p = o.Replicas - 1 - *p
+		}
 	}
+	slices.Reverse(o.Pods)
 }
 
-// deleteAny deletes a pod of each child that is being updated.
-func deleteAny(p *planner.Plan) {
-	each(func(s *planner.SubsetPlan) {
-		if s.Step.Action != subset.ActionApply || s.Step.Child.Revision == s.ProtectedRevision {
-			return
-		}
-		// Any pod will do, so this takes the first by name.
-		s.Deletes = append(s.Deletes, planner.Deletion{Replica: adapters.Replica{Name: podName(int(s.Name[0]-'a'), 0)}})
-	})(p)
-}
-
-func mutants() []mutant {
-	open := each(func(s *planner.SubsetPlan) { s.Step.Child.Partition = 0 })
-	holds := each(func(s *planner.SubsetPlan) {
-		if s.Step.Action == subset.ActionApply {
-			s.Step.Child.Partition = math.MaxInt32
-		}
-	})
-	oneLess := each(func(s *planner.SubsetPlan) {
-		if s.Step.Child.Replicas > 1 {
-			s.Step.Child.Replicas--
-		}
-	})
-	notDrained := each(func(s *planner.SubsetPlan) {
-		if s.Step.Action == subset.ActionShrink {
-			s.Step.Action = subset.ActionRemove
-		}
-	})
-	heldLater := each(func(s *planner.SubsetPlan) {
+func mutants() []worlds.Mutant {
+	heldLater := worlds.Each(func(s *planner.SubsetPlan) {
 		if strings.HasPrefix(s.Step.Reason, "protecting replicas") {
 			s.Step = subset.Step{Action: subset.ActionWait}
 		}
 	})
-	neverDeletes := each(func(s *planner.SubsetPlan) { s.Deletes = nil })
-	return []mutant{
-		{"a pod more is released", "manual-one", []string{"partition"}, each(oneLower)},
-		{"a partition is no partition, in each subset", "roll-each", []string{"each"}, open},
-		{"a partition is no partition", "roll1", []string{"partition", "ledger"}, open},
-		{"a partition is no partition, one after the other", "roll-seq", []string{"order"}, open},
-		{"a partition is no partition, in proportion", "roll-skew", []string{"skew"}, open},
-		{"what is held is held later", "manual-held-at-once", []string{"protected"}, heldLater},
-		{"what was held stays held", "manual-one", []string{"I6"}, holds},
-		{"a replica less", "roll-scale", []string{"I6"}, oneLess},
-		{"what is removed is not drained", "roll-subsets", []string{"drain"}, notDrained},
-		{"what merely is there is deleted", "manual-one", []string{"healthy"}, deleteAny},
-		{"a version in between is left", "manual-between", []string{"I6"}, neverDeletes},
+	neverDeletes := worlds.Each(func(s *planner.SubsetPlan) { s.Deletes = nil })
+	return []worlds.Mutant{
+		{Name: "two at a time, one is allowed", World: "roll1", Rules: []string{"ledger", "taken"}, Spoil: worlds.OneMore},
+		{Name: "released, and held", World: "manual-two", Rules: []string{"partition", "protected", "I6"}, Spoil: worlds.Released},
+		{Name: "never comes up", World: "roll1", Rules: []string{"I6"}, Sick: 1 << 2},
+		{Name: "taken for a StatefulSet", World: "roll2", Rules: []string{"healthy"}, Misread: ordinals, Budget: worlds.Budget{worlds.Templates: 1, worlds.Evictions: 1}},
+		{Name: "settled is ready", World: "roll-bad", Rules: []string{"never ready"}, Misread: func(o *adapters.Observed) { o.Traits.Hasty = false }},
+		{Name: "upside down", World: "roll1", Rules: []string{"ledger"}, Misread: upsideDown},
+		{Name: "a pod more is released", World: "manual-one", Rules: []string{"partition"}, Spoil: worlds.OneLower},
+		{Name: "a partition is no partition, in each subset", World: "roll-each", Rules: []string{"each"}, Spoil: worlds.Opens},
+		{Name: "a partition is no partition", World: "roll1", Rules: []string{"partition", "ledger"}, Spoil: worlds.Opens},
+		{Name: "a partition is no partition, one after the other", World: "roll-seq", Rules: []string{"order"}, Spoil: worlds.Opens},
+		{Name: "a partition is no partition, in proportion", World: "roll-skew", Rules: []string{"skew"}, Spoil: worlds.Opens},
+		{Name: "what is held is held later", World: "manual-held-at-once", Rules: []string{"protected"}, Spoil: heldLater},
+		{Name: "what was held stays held", World: "manual-one", Rules: []string{"I6"}, Spoil: worlds.Holds},
+		{Name: "a replica less", World: "roll-scale", Rules: []string{"I6"}, Spoil: worlds.OneLess},
+		{Name: "what is removed is not drained", World: "roll-subsets", Rules: []string{"drain"}, Spoil: worlds.NotDrained},
+		{Name: "what merely is there is deleted", World: "manual-one", Rules: []string{"healthy"}, Spoil: worlds.Each(deleteAny)},
+		{Name: "a version in between is left", World: "manual-between", Rules: []string{"I6"}, Spoil: neverDeletes},
 	}
 }
 
 // TestMutants is the positive control: the oracle finds each violation.
 func TestMutants(t *testing.T) {
 	t.Parallel()
-	all := settings()
-	for _, m := range mutants() {
-		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
-			c := all[slices.IndexFunc(all, func(c setting) bool { return c.Name == m.world })]
-			c.Mutant = m.spoil
-			worlds.Convict[state](t, newWorld(&c), 400, m.rules)
-		})
-	}
+	worlds.ConvictAll(t, mutants(), settings(), func(c *setting) *worlds.Setting { return &c.Setting },
+		func(c *setting) worlds.Game[state] { return newWorld(c) }, 400)
 }

@@ -57,6 +57,11 @@ func (w *game) Judge(x *worlds.Pass, s *state) []worlds.Breach {
 	if !w.Initialized(&s.Core) {
 		return nil // nothing is protected before a replica has been ready
 	}
+	for _, sub := range w.Status(&s.Core).Subsets { // a subset protects what all of its replicas have run, and were ready
+		if v := w.VersionOf[sub.CurrentRevision]; w.Bad&worlds.Bit(v) != 0 {
+			j.say("never ready", "%s protects v%d, which fails", sub.Name, v)
+		}
+	}
 	for _, wr := range x.Writes {
 		j.protection(wr)
 		j.paused(wr)

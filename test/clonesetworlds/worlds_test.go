@@ -178,6 +178,12 @@ func settings() []setting {
 		},
 		{
 			Setting: worlds.Setting{
+				Name: "roll-seq-bad", Wishes: two, First: 3, Replicas: 4,
+				Strategies: []string{worlds.Seq1}, Bad: 1 << 2, Versions: []uint8{1, 2, 3}, Budget: worlds.Budget{worlds.Templates: 2},
+			},
+		},
+		{
+			Setting: worlds.Setting{
 				Name: "roll-skew", Wishes: []string{"3", "2"}, First: 3, Replicas: 5,
 				Strategies: []string{worlds.Skew3}, Versions: []uint8{1, 2}, Budget: worlds.Budget{worlds.Templates: 2, worlds.Flaps: 1},
 			},

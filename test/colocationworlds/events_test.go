@@ -7,89 +7,30 @@ import (
 	"fmt"
 
 	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
+	"github.com/unitedworkloads/united/test/worlds"
+	"github.com/unitedworkloads/united/test/worlds/placement"
 )
 
-// event is an event, and the state after it; raw is that state before it was brought into canonical form.
-type event struct {
-	name      string
-	next, raw state
-	// child is the child whose object the event changes; -1 if none.
-	child int
-}
+// Controllers adds what everybody does next who is not a user.
+func (w *game) Controllers(e *placement.Events) { w.Act(e, w.schedule) }
 
-// events collects what can happen in a state.
-type events struct {
-	w    *game
-	s    *state
-	list []event
-}
-
-// add adds an event if it changes anything.
-func (e *events) add(name string, child int, f func(*state)) {
-	raw := *e.s
-	f(&raw)
-	after := raw
-	if e.w.tidy(&after); after != *e.s {
-		e.list = append(e.list, event{name, after, raw, child})
-	}
-}
-
-// spend adds an event that uses the budget.
-func (e *events) spend(name string, on, child int, f func(*state)) {
-	if e.s.Budget[on] > 0 {
-		e.add(name, child, func(after *state) {
-			f(after)
-			after.Budget[on]--
-		})
-	}
-}
-
-// everything returns everything that can happen apart from passes of the manager.
-func (w *game) everything(s *state) []event {
-	e := &events{w: w, s: s}
-	e.controllers()
-	e.scheduler()
-	e.kubelets()
-	e.disturbances()
-	e.edits()
-	e.add("tick", -1, w.tick)
-	return e.list
-}
-
-// controllers adds the StatefulSet controller and the garbage collector.
-func (e *events) controllers() {
-	for k := range e.s.Kids {
-		e.add("sync "+subsetName(k), k, func(s *state) { s.Kids[k].Set.Sync(e.w.kind) })
-		e.add("collect "+subsetName(k), -1, func(s *state) { s.Kids[k].Set.Collect(true) })
-	}
-}
-
-// settled reports whether no controller has anything left to do.
-func (w *game) settled(s *state) bool {
-	e := &events{w: w, s: s}
-	e.controllers()
-	e.scheduler()
-	e.kubelets()
-	return len(e.list) == 0
-}
-
-// scheduler adds what the scheduler does: it gives a pod a node in one of the domains that are possible, or says that it
+// schedule adds what the scheduler does: it gives a pod a node in one of the domains that are possible, or says that it
 // finds none.
-func (e *events) scheduler() {
-	for d := range maxDomains {
-		e.pods(fmt.Sprintf("schedule %c", 'x'+d), func(s *state, k, i int, p *statefulset.Pod) {
-			if !p.Terminating && p.Marks&placed == 0 && e.w.fits(s, k, i, d) {
-				p.Marks = placed | uint8(d)
+func (w *game) schedule(e *placement.Events) {
+	for d := range w.Nodes {
+		placement.Pods(e, fmt.Sprintf("schedule %c", 'x'+d), func(s *state, k, i int, p *statefulset.Pod) {
+			if !p.Terminating && !placement.IsPlaced(p) && w.fits(s, k, i, d) {
+				placement.Place(p, d)
 			}
 		})
 	}
-	e.pods("unschedulable", func(s *state, k, i int, p *statefulset.Pod) {
-		for d := range maxDomains {
-			if p.Terminating || p.Marks != 0 || e.w.fits(s, k, i, d) {
+	placement.Pods(e, "unschedulable", func(s *state, k, i int, p *statefulset.Pod) {
+		for d := range w.Nodes {
+			if p.Terminating || placement.IsPlaced(p) || w.fits(s, k, i, d) {
 				return
 			}
 		}
-		p.Marks = 1
+		placement.Refuse(p)
 	})
 }
 
@@ -101,11 +42,11 @@ func (w *game) fits(s *state, k, ordinal, domain int) bool {
 	for other := range s.Kids {
 		for i := range s.Kids[other].Set.Pods {
 			p := &s.Kids[other].Set.Pods[i]
-			if !isPlaced(p) {
+			if !placement.IsPlaced(p) {
 				continue
 			}
 			of := w.versions[p.Version-1]
-			if domainOf(p) == domain {
+			if placement.RoomOf(p) == domain {
 				used += of.size()
 			}
 			if group < 0 || w.group(of, other, i) < 0 || of.id != v.id {
@@ -113,8 +54,8 @@ func (w *game) fits(s *state, k, ordinal, domain int) bool {
 			}
 			switch same := w.group(of, other, i) == group; {
 			case same:
-				begun, here = true, here || domainOf(p) == domain
-			case v.exclusive && domainOf(p) == domain:
+				begun, here = true, here || placement.RoomOf(p) == domain
+			case v.exclusive && placement.RoomOf(p) == domain:
 				return false
 			}
 		}
@@ -130,104 +71,21 @@ func (w *game) group(v *version, k, ordinal int) int {
 	return -1
 }
 
-// kubelets adds what kubelets do: pods become ready, or crash, and disappear.
-func (e *events) kubelets() {
-	e.pods("kubelet", func(_ *state, _, _ int, p *statefulset.Pod) {
-		v := e.w.versions[p.Version-1]
-		switch {
-		case p.Marks&placed == 0:
-		case p.Terminating:
-			*p = statefulset.Pod{}
-		case v.broken() && p.Phase != statefulset.Crashed:
-			p.Phase, p.Aged = statefulset.Crashed, false
-		case !v.broken() && !v.slow() && p.Phase != statefulset.Ready:
-			p.Phase, p.Aged = statefulset.Ready, false
-		}
-	})
-}
-
-// pods adds an event for each pod that it changes.
-func (e *events) pods(name string, f func(s *state, k, ordinal int, p *statefulset.Pod)) {
-	for k := range e.s.Kids {
-		for i := range e.s.Kids[k].Set.Pods {
-			if e.s.Kids[k].Set.Pods[i].Exists() {
-				e.add(fmt.Sprintf("%s %s-%d", name, subsetName(k), i), -1, func(s *state) { f(s, k, i, &s.Kids[k].Set.Pods[i]) })
-			}
+// Others adds what nobody asked for.
+func (w *game) Others(e *placement.Events) {
+	for d := range e.S.Nodes {
+		for _, n := range w.nodesTo {
+			e.Spend(fmt.Sprintf("nodes %c %d", 'x'+d, n), worlds.Nodes, -1, func(s *state) { s.Nodes[d] = n })
 		}
 	}
-}
-
-// disturbances adds what nobody asked for.
-func (e *events) disturbances() {
-	for d := range e.s.Nodes {
-		for _, n := range e.w.nodesTo {
-			e.spend(fmt.Sprintf("nodes %c %d", 'x'+d, n), nodes, -1, func(s *state) { s.Nodes[d] = n })
-		}
-	}
-	for k := range e.s.Kids {
-		if e.s.Kids[k].Set.Exists {
-			e.spend("delete child "+subsetName(k), losses, k, func(s *state) {
+	for k := range e.S.Kids {
+		if e.S.Kids[k].Set.Exists {
+			e.Spend("delete child "+worlds.SubsetName(k), worlds.Losses, k, func(s *state) {
 				s.Kids[k].Set.Remove(false)
 				s.Kids[k].Set.Collect(true)
-				s.Kids[k] = kid{Set: s.Kids[k].Set}
+				s.Kids[k] = placement.Kid{Set: s.Kids[k].Set}
 			})
 		}
-		for i := range e.s.Kids[k].Set.Pods {
-			p := &e.s.Kids[k].Set.Pods[i]
-			if p.Phase == statefulset.Ready && !p.Terminating {
-				e.spend(fmt.Sprintf("flap %s-%d", subsetName(k), i), flaps, -1, func(s *state) {
-					s.Kids[k].Set.Pods[i].Phase, s.Kids[k].Set.Pods[i].Aged = statefulset.Unready, false
-				})
-			}
-			if p.Exists() && !p.Terminating {
-				e.spend(fmt.Sprintf("delete by hand %s-%d", subsetName(k), i), deletions, -1, func(s *state) { s.Kids[k].Set.Delete(i) })
-			}
-		}
+		placement.Disturb(e, k)
 	}
-}
-
-// edits adds what the user does.
-func (e *events) edits() {
-	edit := func(name string, on int, f func(*state)) {
-		e.spend(name, on, -1, func(s *state) {
-			f(s)
-			s.Generation++
-			s.Edited = true
-		})
-	}
-	for n, image := range e.w.images {
-		if uint8(n) != e.s.Image {
-			edit("image "+image, templates, func(s *state) { s.Image = uint8(n) })
-		}
-	}
-	for _, n := range e.w.scaledTo {
-		if n != e.s.Replicas {
-			edit(fmt.Sprintf("scale %d", n), scales, func(s *state) { s.Replicas = n })
-		}
-	}
-	for n := range e.w.topologies {
-		if uint8(n) != e.s.Topology {
-			edit(fmt.Sprintf("topology %d", n), topologies, func(s *state) { s.Topology = uint8(n) })
-		}
-	}
-	for n := range e.w.strategies {
-		if uint8(n) != e.s.Strategy {
-			edit(fmt.Sprintf("strategy %d", n), strategies, func(s *state) { s.Strategy = uint8(n) })
-		}
-	}
-}
-
-// tick lets time pass.
-func (w *game) tick(s *state) {
-	for k := range s.Kids {
-		c := &s.Kids[k]
-		for i := range c.Set.Pods {
-			p := &c.Set.Pods[i]
-			if isUnschedulable(p) {
-				p.Marks = min(p.Marks+1, oldAge+1)
-			}
-			p.Aged = p.Aged || isPlaced(p)
-		}
-	}
-	w.older(s)
 }

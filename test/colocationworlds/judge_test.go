@@ -4,42 +4,22 @@
 package colocationworlds
 
 import (
-	"fmt"
-
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/subset"
-	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/test/worlds"
+	"github.com/unitedworkloads/united/test/worlds/placement"
 )
 
-// breach is a violation of a rule.
-type breach struct{ rule, what string }
-
-// judged is a pass that is checked. Its decision was made in state s, on the pods of view.
+// judged is a pass that is checked.
 type judged struct {
-	w        *game
-	x        *pass
-	s        *state
-	top      *topology
-	replicas int
-	plans    map[int]*planner.SubsetPlan
-	breaches []breach
+	*placement.Judged
+	w   *game
+	top *topology
 }
 
-func (j *judged) say(rule, what string, args ...any) {
-	j.breaches = append(j.breaches, breach{rule, fmt.Sprintf(what, args...)})
-}
-
-// judge checks a pass that was decided in a state with current caches.
-func (w *game) judge(x *pass, s *state) []breach {
-	j := &judged{w: w, x: x, s: s, top: &w.topologies[s.Topology], replicas: int(s.Replicas), plans: map[int]*planner.SubsetPlan{}}
-	for _, sub := range x.plan.Subsets {
-		if !sub.Removed {
-			j.plans[subsetNumber(sub.Name)] = sub
-		}
-	}
+// Judge checks a pass that was decided in a state.
+func (w *game) Judge(x *worlds.Pass, s *state) []worlds.Breach {
+	j := &judged{Judged: placement.NewJudged(w.World, x, s), w: w, top: &w.topologies[s.Wishes]}
 	if j.top.order != "" {
 		j.shares()
 		j.keeps()
@@ -47,34 +27,34 @@ func (w *game) judge(x *pass, s *state) []breach {
 	if j.top.order == v1alpha1.SequentialGroups {
 		j.inTurn()
 	}
-	if r := w.rolling(s); r != nil && j.initialized() {
-		j.ledger(maxUnavailable(r))
+	if w.Rolling(&s.Core) && w.Initialized(&s.Core) { // until a first replica was ready, nothing is protected
+		j.Ledger(j.asked())
 	}
 	j.floors()
-	return j.breaches
+	return j.Breaches
 }
 
 // shares: the subsets get what the spec says; members less only while groups are created in turn.
 func (j *judged) shares() {
-	want := j.top.split(j.replicas)
-	for k, sub := range j.plans {
+	want := j.top.split(j.Replicas)
+	for k, sub := range j.Plans {
 		got := int(sub.Desired)
 		if got > want[k] || got < want[k] && (j.top.order != v1alpha1.SequentialGroups || j.top.ratio(k) == 0) {
-			j.say("share", "%s gets %d instead of %d", sub.Name, got, want[k])
+			j.Say("share", "%s gets %d instead of %d", sub.Name, got, want[k])
 		}
 	}
 }
 
 // keeps: no child is asked for fewer replicas than it has, unless the spec asks for fewer.
 func (j *judged) keeps() {
-	want := j.top.split(j.replicas)
-	for _, wr := range j.x.writes {
-		had := int(j.s.Kids[wr.k].Set.Replicas)
-		if j.plans[wr.k] == nil || wr.remind != 0 || wr.action == subset.ActionRemove {
+	want := j.top.split(j.Replicas)
+	for _, wr := range j.X.Writes {
+		had := int(j.S.Kids[wr.Child].Set.Replicas)
+		if j.Plans[wr.Child] == nil || wr.Remind != 0 || wr.Remove {
 			continue
 		}
-		if int(wr.replicas) < min(had, want[wr.k]) {
-			j.say("nothing is removed", "%s has %d, should get %d, and is written with %d", subsetName(wr.k), had, want[wr.k], wr.replicas)
+		if int(wr.Replicas) < min(had, want[wr.Child]) {
+			j.Say("nothing is removed", "%s has %d, should get %d, and is written with %d", worlds.SubsetName(wr.Child), had, want[wr.Child], wr.Replicas)
 		}
 	}
 }
@@ -82,26 +62,26 @@ func (j *judged) keeps() {
 // inTurn: the first replica of a group is created when the group before has all its replicas, and all of them are ready.
 // What the status has asked for before counts as created: a child may be gone.
 func (j *judged) inTurn() {
-	last := j.last(j.s)
-	for _, known := range j.w.statusOf(j.s).Subsets {
-		if k := subsetNumber(known.Name); j.top.ratio(k) > 0 && known.DesiredReplicas > 0 {
+	last := j.last(j.S)
+	for _, known := range j.w.Status(&j.S.Core).Subsets {
+		if k := worlds.SubsetNumber(known.Name); j.top.ratio(k) > 0 && known.DesiredReplicas > 0 {
 			last = max(last, (int(known.DesiredReplicas)-1)/j.top.ratio(k))
 		}
 	}
-	now := j.last(j.after())
+	now := j.last(j.After(j.X.Deletes))
 	if now <= last {
 		return
 	}
 	if now > last+1 {
-		j.say("in turn", "group %d is created, and group %d is not", now, now-1)
+		j.Say("in turn", "group %d is created, and group %d is not", now, now-1)
 		return
 	}
-	want := j.top.split(j.replicas)
-	for k := range j.plans {
+	want := j.top.split(j.Replicas)
+	for k := range j.Plans {
 		r := j.top.ratio(k)
 		for i := last * r; r > 0 && last >= 0 && i < min((last+1)*r, want[k]); i++ {
-			if i >= statefulset.MaxPods || !j.x.view.Kids[k].Set.Pods[i].Ready() {
-				j.say("in turn", "group %d is created, and %s-%d of group %d is not ready", now, subsetName(k), i, last)
+			if i >= statefulset.MaxPods || !j.S.Kids[k].Set.Pods[i].Ready() {
+				j.Say("in turn", "group %d is created, and %s-%d of group %d is not ready", now, worlds.SubsetName(k), i, last)
 			}
 		}
 	}
@@ -118,81 +98,33 @@ func (j *judged) last(s *state) int {
 	return last
 }
 
-// initialized: until a first replica was ready, nothing is protected.
-func (j *judged) initialized() bool {
-	return meta.IsStatusConditionTrue(j.w.statusOf(j.s).Conditions, v1alpha1.ConditionInitialized)
-}
-
 // floors: what the user protects is not released to the version of the spec, in a world that begins with a version that
 // all replicas run.
 func (j *judged) floors() {
-	m, status := j.w.parent(j.s).object.Spec.UpdateStrategy.ManualUpdate, j.w.statusOf(j.s)
-	if m == nil || !j.w.rests || j.w.versionOf[status.CurrentRevision] == j.w.parent(j.s).update {
+	m, status := j.w.StrategyOf(&j.S.Core).ManualUpdate, j.w.Status(&j.S.Core)
+	if m == nil || !j.w.rests || j.w.named(status.CurrentRevision) == j.w.update(j.S) {
 		return // "partition and bound revision protect nothing from" the current revision
 	}
-	for _, wr := range j.x.writes {
-		floor, named := m.Partitions[subsetName(wr.k)]
+	for _, wr := range j.X.Writes {
+		floor, named := m.Partitions[worlds.SubsetName(wr.Child)]
 		n := floor.IntValue()
 		if !named || floor.String() == "100%" {
-			n = int(wr.replicas)
+			n = int(wr.Replicas)
 		}
-		update, old := j.w.same(wr.k, j.w.parent(j.s).update), 0
-		for i := range j.s.Kids[wr.k].Set.Pods {
-			p := &j.s.Kids[wr.k].Set.Pods[i]
-			old += one(i < n && p.WasReady && p.Version != update)
+		update, old := j.w.same(wr.Child, j.w.update(j.S)), 0
+		for i := range j.S.Kids[wr.Child].Set.Pods {
+			p := &j.S.Kids[wr.Child].Set.Pods[i]
+			old += worlds.Int(i < n && p.WasReady && p.Version != update)
 		}
-		if old > 0 && wr.remind == 0 && wr.action != subset.ActionRemove && wr.template == update && int(wr.partition) < min(n, int(wr.replicas)) {
-			j.say("floor", "%s is written with partition %d, and %d are protected", subsetName(wr.k), wr.partition, n)
+		if old > 0 && wr.Remind == 0 && !wr.Remove && statefulset.Version(wr.Template) == update && int(wr.Partition) < min(n, int(wr.Replicas)) {
+			j.Say("floor", "%s is written with partition %d, and %d are protected", worlds.SubsetName(wr.Child), wr.Partition, n)
 		}
-	}
-}
-
-// lasting returns how many available replicas of each child no controller is going to take, as its spec is. With
-// releases, those that were released and are not updated yet do not last.
-func lasting(s *state, releases bool) (each [maxKids]int) {
-	for k := range s.Kids {
-		c := &s.Kids[k].Set
-		for i := range c.Pods {
-			p := &c.Pods[i]
-			doomed := i >= int(c.Replicas) || releases && i >= int(c.Partition) && p.Version != c.Template
-			// Under Manual, one that is not ready for a moment makes no difference.
-			available := p.Ready() || !releases && p.Phase == statefulset.Unready && !p.Terminating
-			each[k] += one(c.Exists && p.Owner == statefulset.Mine && available && !doomed)
-		}
-	}
-	return each
-}
-
-func sumOf(each [maxKids]int) (sum int) {
-	for _, n := range each {
-		sum += n
-	}
-	return sum
-}
-
-// after returns the state after the writes and deletions of the pass.
-func (j *judged) after() *state {
-	after := *j.s
-	for _, wr := range j.x.writes {
-		j.w.carry(&after, wr)
-	}
-	for _, d := range j.x.deletes {
-		after.Kids[d.k].Set.Delete(d.ordinal)
-	}
-	return &after
-}
-
-// ledger: nothing that the pass does makes more than maxUnavailable replicas unavailable.
-func (j *judged) ledger(most int) {
-	before, after := sumOf(lasting(j.s, true)), sumOf(lasting(j.after(), true))
-	if after < before && after < j.asked()-most {
-		j.say("ledger", "%d of %d replicas stay available, before it were %d", after, j.asked(), before)
 	}
 }
 
 // asked returns how many replicas there are at this point of the growth.
 func (j *judged) asked() (sum int) {
-	for _, sub := range j.plans {
+	for _, sub := range j.Plans {
 		sum += int(sub.Desired)
 	}
 	return sum

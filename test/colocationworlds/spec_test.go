@@ -1,28 +1,45 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package colocationworlds walks through small worlds of a UnitedDeployment with spec.topology.colocation. A small
+// scheduler gives the pods of a group nodes of one domain, or says that it finds none, kubelets make pods ready, and
+// users edit. The model of what the spec asks for was written from the documentation, without reading the code under
+// test. Its value is that it is independent, so do not replace any of it by code of the project.
+//
+// What worlds with nodes share is in test/worlds/placement. The package has only tests:
+//
+//	dealing_test.go  how replicas are dealt in groups, without a world
+//	spec_test.go     the parents that a world may have
+//	events_test.go   what else can happen
+//	judge_test.go    what a pass must not decide: the oracle
+//	ending_test.go   what must be true after everything has come to rest
+//	worlds_test.go   the worlds
+//	mutants_test.go  wrong decisions, which the oracle must find
 package colocationworlds
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/adapters"
-	statefulsets "github.com/unitedworkloads/united/adapters/statefulset"
 	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/controllers/united/planner"
-	"github.com/unitedworkloads/united/controllers/united/revision"
-	"github.com/unitedworkloads/united/controllers/united/spec"
-	"github.com/unitedworkloads/united/controllers/united/world"
+	"github.com/unitedworkloads/united/test/worlds"
+	"github.com/unitedworkloads/united/test/worlds/placement"
 )
+
+// timeout is spec.topology.colocation.timeoutSeconds. A replica that has waited for one tick has waited for longer.
+const timeout = 10
+
+// state is the whole content of a world. Its rooms are the domains.
+type state = placement.State
 
 // topology is spec.topology: for each subset, a member with a ratio, another one, or, with the text "-", none. Without an
 // order there is no colocation, and the ratios do not count.
@@ -62,25 +79,23 @@ func (t *topology) split(replicas int) []int {
 	return got
 }
 
-// setting is the first state of a world, and what may happen in it.
+// setting is a world with groups.
 type setting struct {
-	name       string
+	worlds.Setting
+	cluster
+}
+
+// cluster is what the nodes, the topologies and the images may be. The nodes of each domain may change to nodesTo.
+type cluster struct {
 	topologies []topology
-	strategies []string
-	replicas   uint8
-	nodes      [maxDomains]uint8
-	// scaledTo and nodesTo are what the user, and the cluster, may change to.
-	scaledTo []uint8
-	nodesTo  []uint8
-	// images are the images that the user may set: the first one at the beginning. Pods of a "broken" one crash, those of
-	// a "big" one need twice the room, and those of one in "slow" never become ready.
+	nodes      [3]uint8
+	nodesTo    []uint8
+	kind       statefulset.Kind
+	// images are those of the versions. Pods of a "broken" one crash, those of a "big" one need twice the room, and those of a
+	// "slow" one never become ready.
 	images []string
-	kind   statefulset.Kind
-	budget budget
 	// rests: the world begins at rest. Otherwise it begins before the first pass.
 	rests bool
-	// mutant makes a decision wrong.
-	mutant func(*planner.Input, *planner.Plan)
 }
 
 // version is a revision of the pods.
@@ -93,114 +108,72 @@ func (v *version) broken() bool { return strings.HasPrefix(v.image, "broken") }
 
 func (v *version) slow() bool { return strings.HasPrefix(v.image, "slow") }
 
-// size is how much room a pod needs.
-func (v *version) size() int { return 1 + one(strings.HasPrefix(v.image, "big")) }
-
-// game is a setting with caches, so that nothing is rendered twice.
-type game struct {
-	*setting
-	adapter   adapters.Adapter
-	revisions []*revision.Revision
-	versions  []*version
-	versionOf map[string]statefulset.Version
-	parents   map[string]*parentParts
-	statuses  *interner[*v1alpha1.UnitedDeploymentStatus]
-	records   *interner[map[string]string]
-	built     map[string]built
-	children  map[childKey]*world.Child
-}
-
-type parentParts struct {
-	object *v1alpha1.UnitedDeployment
-	spec   *spec.Spec
-	update statefulset.Version
-}
-
-// interner numbers values that do not fit into a state.
-type interner[T any] struct {
-	ids    map[string]uint32
-	values []T
-}
-
-func (n *interner[T]) id(key string, value func() T) uint32 {
-	id, known := n.ids[key]
-	if !known {
-		id = uint32(len(n.values))
-		n.ids[key], n.values = id, append(n.values, value())
+// becomes is the phase in which its pods end, if they leave theirs.
+func (v *version) becomes() statefulset.Phase {
+	switch {
+	case v.broken():
+		return statefulset.Crashed
+	case v.slow():
+		return statefulset.Absent
 	}
-	return id
+	return statefulset.Ready
+}
+
+// size is how much room a pod needs.
+func (v *version) size() int { return 1 + worlds.Int(strings.HasPrefix(v.image, "big")) }
+
+// game is a setting with caches.
+type game struct {
+	*placement.World
+	cluster
+	// versions are those of the pods: one for each revision.
+	versions []*version
 }
 
 func newWorld(c *setting) *game {
-	w := &game{
-		setting: c, adapter: statefulsets.New(), versionOf: map[string]statefulset.Version{}, parents: map[string]*parentParts{},
-		statuses: &interner[*v1alpha1.UnitedDeploymentStatus]{ids: map[string]uint32{}}, records: &interner[map[string]string]{ids: map[string]uint32{}},
-		built: map[string]built{}, children: map[childKey]*world.Child{},
+	w := &game{cluster: c.cluster}
+	c.Topologies = nil
+	for i := range c.topologies {
+		c.Topologies = append(c.Topologies, c.topologies[i].spec())
 	}
-	w.statuses.id("{}", func() *v1alpha1.UnitedDeploymentStatus { return &v1alpha1.UnitedDeploymentStatus{} })
-	w.records.id("", func() map[string]string { return nil })
-	for image := range c.images {
-		for topology := range c.topologies {
-			w.parent(&state{Image: uint8(image), Topology: uint8(topology)})
+	w.World = placement.New(&c.Setting, c.kind, c.nodes, func(version uint8) string { return w.images[version-1] })
+	if len(w.Revisions) > statefulset.MaxVersions {
+		panic("too many versions")
+	}
+	w.versions = make([]*version, len(w.Revisions))
+	for n := len(c.topologies) - 1; n >= 0; n-- {
+		for i, image := range w.images {
+			s := worlds.Core{Version: uint8(i + 1), Replicas: 1, Wishes: uint8(n)}
+			w.versions[w.Update(&s)] = &version{&w.topologies[n], w.UpdateRevision(&s), image, w.topologies[n].id()}
 		}
 	}
-	if len(w.revisions) > statefulset.MaxVersions {
-		panic("too many versions")
+	w.TemplateOf = func(k int, c *adapters.Child, u *unstructured.Unstructured) statefulset.Version {
+		v := w.named(c.Revision)
+		w.marked(k, v, u)
+		return w.same(k, v)
+	}
+	w.Becomes = func(v statefulset.Version) statefulset.Phase { return w.versions[v-1].becomes() }
+	w.Ages = placement.IsPlaced
+	w.Label = func(pod *corev1.Pod, k, ordinal int, p *statefulset.Pod) {
+		v := w.versions[p.Version-1]
+		if ratio := v.ratio(k); ratio > 0 {
+			pod.Labels[v1alpha1.LabelColocation], pod.Labels[v1alpha1.LabelColocationRatio] = v.id, strconv.Itoa(ratio)
+			pod.Labels[v1alpha1.LabelColocationGroup] = strconv.Itoa(ordinal / ratio)
+		}
 	}
 	return w
 }
 
-func (w *game) policy() string {
-	if w.kind.Ordered {
-		return "OrderedReady"
-	}
-	return "Parallel"
+// Begin completes the first state.
+func (w *game) Begin(s *state) bool { return w.World.Begin(s) && w.rests }
+
+// named returns the version of a revision, update the one that the spec asks for.
+func (w *game) named(revision string) statefulset.Version {
+	return statefulset.Version(slices.IndexFunc(w.versions, func(v *version) bool { return v.name == revision }) + 1)
 }
 
-// parent returns the UnitedDeployment as the user wrote it.
-func (w *game) parent(s *state) *parentParts {
-	key := fmt.Sprint(s.Image, s.Replicas, s.Topology, s.Strategy)
-	if p := w.parents[key]; p != nil {
-		return p
-	}
-	template := fmt.Sprintf(`{"spec":{"podManagementPolicy":%q,"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"web","image":%q}]}}}}`,
-		w.policy(), w.images[s.Image])
-	p := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web"}}
-	p.Spec = v1alpha1.UnitedDeploymentSpec{
-		Replicas: ptr.To(int32(s.Replicas)), RevisionHistoryLimit: ptr.To(int32(10)), ProgressDeadlineSeconds: ptr.To(int32(600)),
-		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
-		Template: v1alpha1.WorkloadTemplate{StatefulSetTemplate: &runtime.RawExtension{Raw: []byte(template)}},
-		Topology: w.topologies[s.Topology].spec(),
-	}
-	strategy, paused := strings.CutPrefix(w.strategies[s.Strategy], "paused ")
-	p.Spec.Paused = paused
-	if err := json.Unmarshal([]byte(strategy), &p.Spec.UpdateStrategy); err != nil {
-		panic(err)
-	}
-	spec, err := spec.Read(p, adapters.Registry{w.adapter})
-	if err != nil {
-		panic(err)
-	}
-	w.parents[key] = &parentParts{p, spec, w.version(s, p, spec)}
-	return w.parents[key]
-}
-
-// version returns the number of the revision that the spec asks for.
-func (w *game) version(s *state, p *v1alpha1.UnitedDeployment, spec *spec.Spec) statefulset.Version {
-	for i, r := range w.revisions {
-		if r.Matches(spec.Content()) {
-			return statefulset.Version(i + 1)
-		}
-	}
-	r, err := revision.Parse(revision.New(p, world.OwnerOf(p), spec.Content(), int64(len(w.revisions)+1), 0))
-	if err != nil {
-		panic(err)
-	}
-	t := &w.topologies[s.Topology]
-	w.revisions = append(w.revisions, r)
-	w.versionOf[r.Name] = statefulset.Version(len(w.revisions))
-	w.versions = append(w.versions, &version{t, r.Name, w.images[s.Image], t.id()})
-	return w.versionOf[r.Name]
+func (w *game) update(s *state) statefulset.Version {
+	return statefulset.Version(w.Update(&s.Core) + 1)
 }
 
 // id tells the pods of one colocation from those of another.
@@ -208,7 +181,7 @@ func (t *topology) id() string {
 	id := fmt.Sprint(t.order != "", t.exclusive)
 	for k := range t.subsets {
 		if ratio := t.ratio(k); ratio > 0 {
-			id += fmt.Sprintf(" %s:%d", subsetName(k), ratio)
+			id += fmt.Sprintf(" %s:%d", worlds.SubsetName(k), ratio)
 		}
 	}
 	return id
@@ -226,7 +199,7 @@ func (t *topology) spec() v1alpha1.Topology {
 		if !t.has(k) {
 			continue
 		}
-		sub := v1alpha1.Subset{Name: subsetName(k)}
+		sub := v1alpha1.Subset{Name: worlds.SubsetName(k)}
 		if d.ratio > 0 && t.order != "" {
 			spec.Colocation.Ratios[sub.Name] = v1alpha1.ColocationRatio(d.ratio)
 		}
@@ -238,32 +211,19 @@ func (t *topology) spec() v1alpha1.Topology {
 	return spec
 }
 
-// rolling returns the settings of a coordinated rollout; nil under Manual.
-func (w *game) rolling(s *state) *v1alpha1.RollingUpdate {
-	return w.parent(s).object.Spec.UpdateStrategy.RollingUpdate
-}
-
-// maxUnavailable is a number in all worlds.
-func maxUnavailable(r *v1alpha1.RollingUpdate) int {
-	if r.MaxUnavailable == nil {
-		return 1
+// marked checks that a child's pods have what makes them members of a group, if the revision has that, and only then.
+func (w *game) marked(k int, v statefulset.Version, u *unstructured.Unstructured) {
+	labels, _, _ := unstructured.NestedStringMap(u.Object, "spec", "template", "metadata", "labels")
+	gates, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "schedulingGates")
+	affinity, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "affinity", "podAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+	ratio := w.versions[v-1].ratio(k)
+	want := ""
+	if ratio > 0 {
+		want = strconv.Itoa(ratio)
 	}
-	return r.MaxUnavailable.IntValue()
-}
-
-// input returns what a pass reads of a state, without the children.
-func (w *game) input(s *state) *planner.Input {
-	parts := w.parent(s)
-	p := &v1alpha1.UnitedDeployment{ObjectMeta: parts.object.ObjectMeta, Spec: parts.object.Spec, Status: *w.statusOf(s).DeepCopy()}
-	p.Generation = int64(s.Generation)
-	return &planner.Input{World: world.World{Parent: p, Spec: parts.spec, Now: now, Children: map[string]*world.Child{},
-		Revisions: slices.Clone(w.revisions),
-	}, Update: w.revisions[parts.update-1],
+	if labels[v1alpha1.LabelColocationRatio] != want || (labels[v1alpha1.LabelColocation] != "") != (ratio > 0) || len(gates) != worlds.Int(ratio > 0) || len(affinity) != worlds.Int(ratio > 0) {
+		panic(fmt.Sprintf("%s of %s has the labels %v, the gates %v and the affinity %v", u.GetName(), w.versions[v-1].name, labels, gates, affinity))
 	}
-}
-
-func (w *game) statusOf(s *state) *v1alpha1.UnitedDeploymentStatus {
-	return w.statuses.values[s.Status]
 }
 
 // same returns the first version whose pods of a subset are the same, as a StatefulSet sees them.
@@ -275,11 +235,4 @@ func (w *game) same(k int, v statefulset.Version) statefulset.Version {
 		}
 	}
 	return v
-}
-
-func one(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }

@@ -8,6 +8,7 @@ import (
 
 	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/worlds"
 )
 
 const (
@@ -25,7 +26,7 @@ var (
 	newest  = statefulset.Kind{CountsUnavailable: true}
 	older   = statefulset.Kind{}
 	ordered = statefulset.Kind{CountsUnavailable: true, Ordered: true}
-	plenty  = [maxDomains]uint8{9, 9, 9}
+	plenty  = [3]uint8{9, 9, 9}
 )
 
 func members(order v1alpha1.ColocationOrder, ratios ...int) topology {
@@ -47,92 +48,154 @@ func (t topology) alone() topology {
 }
 
 // settings returns the worlds.
-func settings() []*setting {
-	return []*setting{
+func settings() []setting {
+	return []setting{
 		{
-			name: "growth", topologies: []topology{members(seq, 2, 1)}, strategies: []string{roll1}, images: []string{"v1"},
-			replicas: 5, nodes: plenty, scaledTo: []uint8{0, 2, 3, 4, 6}, kind: newest, budget: budget{scales: 2, flaps: 2, deletions: 1},
+			cluster: cluster{topologies: []topology{members(seq, 2, 1)}, nodes: plenty, kind: newest, images: []string{"v1"}},
+			Setting: worlds.Setting{
+				Name: "growth", Replicas: 5, Strategies: []string{roll1}, Versions: []uint8{1},
+				ScaledTo: []uint8{0, 2, 3, 4, 6}, Budget: worlds.Budget{worlds.Scales: 2, worlds.Flaps: 2, worlds.Deletions: 1},
+			},
 		},
 		{
-			name: "growth of one to one", topologies: []topology{members(seq, 1, 1)}, strategies: []string{open}, images: []string{"v1"},
-			replicas: 6, nodes: plenty, scaledTo: []uint8{0, 1, 3, 5}, kind: older, budget: budget{scales: 2, flaps: 2, deletions: 1, losses: 1},
+			cluster: cluster{topologies: []topology{members(seq, 1, 1)}, nodes: plenty, kind: older, images: []string{"v1"}},
+			Setting: worlds.Setting{
+				Name: "growth of one to one", Replicas: 6, Strategies: []string{open}, Versions: []uint8{1},
+				ScaledTo: []uint8{0, 1, 3, 5}, Budget: worlds.Budget{worlds.Scales: 2, worlds.Flaps: 2, worlds.Deletions: 1, worlds.Losses: 1},
+			},
 		},
 		{
-			name: "one member", topologies: []topology{members(seq, 2).and("1")}, strategies: []string{roll1}, images: []string{"v1", "v2"},
-			replicas: 6, nodes: plenty, scaledTo: []uint8{0, 1, 3}, kind: newest, budget: budget{scales: 1, flaps: 1, templates: 1, losses: 1},
+			cluster: cluster{topologies: []topology{members(seq, 2).and("1")}, nodes: plenty, kind: newest, images: []string{"v1", "v2"}},
+			Setting: worlds.Setting{
+				Name: "one member", Replicas: 6, Strategies: []string{roll1}, Versions: []uint8{1, 2},
+				ScaledTo: []uint8{0, 1, 3}, Budget: worlds.Budget{worlds.Scales: 1, worlds.Flaps: 1, worlds.Templates: 1, worlds.Losses: 1},
+			},
 		},
 		{
-			name: "templates in growth", topologies: []topology{members(seq, 1, 1)}, strategies: []string{roll1}, images: []string{"v1", "v2", "broken3"},
-			replicas: 6, nodes: plenty, scaledTo: []uint8{2, 4}, kind: newest, budget: budget{scales: 1, templates: 3, flaps: 1},
+			cluster: cluster{topologies: []topology{members(seq, 1, 1)}, nodes: plenty, kind: newest, images: []string{"v1", "v2", "broken3"}},
+			Setting: worlds.Setting{
+				Name: "templates in growth", Replicas: 6, Strategies: []string{roll1}, Versions: []uint8{1, 2, 3},
+				ScaledTo: []uint8{2, 4}, Budget: worlds.Budget{worlds.Scales: 1, worlds.Templates: 3, worlds.Flaps: 1},
+			},
 		},
 		{
-			name: "templates that never get ready", topologies: []topology{members(seq, 1, 1)}, strategies: []string{roll3}, images: []string{"v1", "v2", "slow3"},
-			replicas: 6, nodes: plenty, scaledTo: []uint8{2, 4}, kind: older, budget: budget{scales: 1, templates: 3, losses: 1},
+			cluster: cluster{topologies: []topology{members(seq, 1, 1)}, nodes: plenty, kind: older, images: []string{"v1", "v2", "slow3"}},
+			Setting: worlds.Setting{
+				Name: "templates that never get ready", Replicas: 6, Strategies: []string{roll3}, Versions: []uint8{1, 2, 3},
+				ScaledTo: []uint8{2, 4}, Budget: worlds.Budget{worlds.Scales: 1, worlds.Templates: 3, worlds.Losses: 1},
+			},
 		},
 		{
-			name: "a faulty first template", topologies: []topology{members(seq, 2, 1)}, strategies: []string{roll1, held}, images: []string{"broken1", "v2"},
-			replicas: 6, nodes: plenty, scaledTo: []uint8{2, 3}, kind: ordered, budget: budget{scales: 1, templates: 2, strategies: 1},
+			cluster: cluster{topologies: []topology{members(seq, 2, 1)}, nodes: plenty, kind: ordered, images: []string{"broken1", "v2"}},
+			Setting: worlds.Setting{
+				Name: "a faulty first template", Replicas: 6, Strategies: []string{roll1, held}, Versions: []uint8{1, 2},
+				ScaledTo: []uint8{2, 3}, Budget: worlds.Budget{worlds.Scales: 1, worlds.Templates: 2, worlds.Strategies: 1},
+			},
 		},
 		{
-			name: "a faulty first template of Parallel sets", topologies: []topology{members(seq, 2, 1)}, strategies: []string{roll3, half}, images: []string{"broken1", "v2", "slow3"},
-			replicas: 6, nodes: plenty, scaledTo: []uint8{2, 3}, kind: newest, budget: budget{scales: 1, templates: 2, strategies: 1},
+			cluster: cluster{topologies: []topology{members(seq, 2, 1)}, nodes: plenty, kind: newest, images: []string{"broken1", "v2", "slow3"}},
+			Setting: worlds.Setting{
+				Name: "a faulty first template of Parallel sets", Replicas: 6, Strategies: []string{roll3, half}, Versions: []uint8{1, 2, 3},
+				ScaledTo: []uint8{2, 3}, Budget: worlds.Budget{worlds.Scales: 1, worlds.Templates: 2, worlds.Strategies: 1},
+			},
 		},
 		{
-			name: "Manual in growth", topologies: []topology{members(seq, 1, 1).and("1")}, strategies: []string{half, held, open}, images: []string{"v1", "v2", "broken3"},
-			replicas: 5, nodes: plenty, scaledTo: []uint8{3, 7}, kind: newest, budget: budget{scales: 1, templates: 2, strategies: 2, losses: 1},
+			cluster: cluster{topologies: []topology{members(seq, 1, 1).and("1")}, nodes: plenty, kind: newest, images: []string{"v1", "v2", "broken3"}},
+			Setting: worlds.Setting{
+				Name: "Manual in growth", Replicas: 5, Strategies: []string{half, held, open}, Versions: []uint8{1, 2, 3},
+				ScaledTo: []uint8{3, 7}, Budget: worlds.Budget{worlds.Scales: 1, worlds.Templates: 2, worlds.Strategies: 2, worlds.Losses: 1},
+			},
 		},
 		{
-			name: "held", topologies: []topology{members(seq, 1, 1)}, strategies: []string{held}, images: []string{"v1", "v2"},
-			replicas: 4, nodes: plenty, scaledTo: []uint8{0, 2, 6}, kind: older, budget: budget{scales: 2, templates: 1, deletions: 1, losses: 1}, rests: true,
+			cluster: cluster{topologies: []topology{members(seq, 1, 1)}, nodes: plenty, kind: older, images: []string{"v1", "v2"}, rests: true},
+			Setting: worlds.Setting{
+				Name: "held", Replicas: 4, Strategies: []string{held}, Versions: []uint8{1, 2},
+				ScaledTo: []uint8{0, 2, 6}, Budget: worlds.Budget{worlds.Scales: 2, worlds.Templates: 1, worlds.Deletions: 1, worlds.Losses: 1},
+			},
 		},
 		{
-			name: "a canary, and growth", topologies: []topology{members(seq, 2, 1).and("1")}, strategies: []string{half, held}, images: []string{"v1", "v2", "broken3"},
-			replicas: 4, nodes: plenty, scaledTo: []uint8{2, 5, 7}, kind: newest, budget: budget{scales: 2, templates: 2, strategies: 2, deletions: 1, flaps: 1}, rests: true,
+			cluster: cluster{topologies: []topology{members(seq, 2, 1).and("1")}, nodes: plenty, kind: newest, images: []string{"v1", "v2", "broken3"}, rests: true},
+			Setting: worlds.Setting{
+				Name: "a canary, and growth", Replicas: 4, Strategies: []string{half, held}, Versions: []uint8{1, 2, 3},
+				ScaledTo: []uint8{2, 5, 7}, Budget: worlds.Budget{worlds.Scales: 2, worlds.Templates: 2, worlds.Strategies: 2, worlds.Deletions: 1, worlds.Flaps: 1},
+			},
 		},
 		{
-			name: "paused", topologies: []topology{members(seq, 1, 1)}, strategies: []string{roll1, "paused " + roll1}, images: []string{"v1", "v2", "broken3"},
-			replicas: 4, nodes: plenty, scaledTo: []uint8{2, 6}, kind: newest, budget: budget{scales: 1, templates: 2, strategies: 2},
+			cluster: cluster{topologies: []topology{members(seq, 1, 1)}, nodes: plenty, kind: newest, images: []string{"v1", "v2", "broken3"}},
+			Setting: worlds.Setting{
+				Name: "paused", Replicas: 4, Strategies: []string{roll1}, Versions: []uint8{1, 2, 3},
+				ScaledTo: []uint8{2, 6}, Budget: worlds.Budget{worlds.Scales: 1, worlds.Templates: 2, worlds.Pauses: 2},
+			},
 		},
 		{
-			name: "little room", topologies: []topology{members(seq, 2, 1)}, strategies: []string{roll1}, images: []string{"v1", "v2"},
-			replicas: 6, nodes: [maxDomains]uint8{3, 2, 1}, scaledTo: []uint8{2, 3, 5}, nodesTo: []uint8{0, 1, 3}, kind: newest,
-			budget: budget{scales: 1, templates: 1, nodes: 2},
+			cluster: cluster{topologies: []topology{members(seq, 2, 1)}, nodes: [3]uint8{3, 2, 1}, nodesTo: []uint8{0, 1, 3}, kind: newest, images: []string{"v1", "v2"}},
+			Setting: worlds.Setting{
+				Name: "little room", Replicas: 6, Strategies: []string{roll1}, Versions: []uint8{1, 2},
+				ScaledTo: []uint8{2, 3, 5}, Budget: worlds.Budget{worlds.Scales: 1, worlds.Templates: 1, worlds.Nodes: 2},
+			},
 		},
 		{
-			name: "big replicas", topologies: []topology{members(seq, 1, 1)}, strategies: []string{roll1, roll3}, images: []string{"v1", "big2", "v3"},
-			replicas: 6, nodes: [maxDomains]uint8{2, 2, 2}, scaledTo: []uint8{2, 4}, kind: newest, budget: budget{scales: 1, templates: 2, strategies: 1},
+			cluster: cluster{topologies: []topology{members(seq, 1, 1)}, nodes: [3]uint8{2, 2, 2}, kind: newest, images: []string{"v1", "big2", "v3"}},
+			Setting: worlds.Setting{
+				Name: "big replicas", Replicas: 6, Strategies: []string{roll1, roll3}, Versions: []uint8{1, 2, 3},
+				ScaledTo: []uint8{2, 4}, Budget: worlds.Budget{worlds.Scales: 1, worlds.Templates: 2, worlds.Strategies: 1},
+			},
 		},
 		{
-			name: "big replicas of Kubernetes 1.36", topologies: []topology{members(seq, 2, 1)}, strategies: []string{roll1, half}, images: []string{"big1", "v2", "v3"},
-			replicas: 6, nodes: [maxDomains]uint8{3, 3, 0}, scaledTo: []uint8{2, 4}, kind: older, budget: budget{scales: 1, templates: 2, strategies: 1},
+			cluster: cluster{topologies: []topology{members(seq, 2, 1)}, nodes: [3]uint8{3, 3, 0}, kind: older, images: []string{"big1", "v2", "v3"}},
+			Setting: worlds.Setting{
+				Name: "big replicas of Kubernetes 1.36", Replicas: 6, Strategies: []string{roll1, half}, Versions: []uint8{1, 2, 3},
+				ScaledTo: []uint8{2, 4}, Budget: worlds.Budget{worlds.Scales: 1, worlds.Templates: 2, worlds.Strategies: 1},
+			},
 		},
 		{
-			name: "exclusive", topologies: []topology{members(seq, 1, 1).alone(), members(par, 1, 1)}, strategies: []string{roll1}, images: []string{"v1"},
-			replicas: 4, nodes: plenty, scaledTo: []uint8{2, 6}, nodesTo: []uint8{0, 2}, kind: newest, budget: budget{scales: 1, topologies: 2, nodes: 1},
+			cluster: cluster{topologies: []topology{members(seq, 1, 1).alone(), members(par, 1, 1)}, nodes: plenty, nodesTo: []uint8{0, 2}, kind: newest, images: []string{"v1"}},
+			Setting: worlds.Setting{
+				Name: "exclusive", Replicas: 4, Strategies: []string{roll1}, Versions: []uint8{1},
+				ScaledTo: []uint8{2, 6}, Budget: worlds.Budget{worlds.Scales: 1, worlds.Topologies: 2, worlds.Nodes: 1},
+			},
 		},
 		{
-			name: "on, off, and other ratios", topologies: []topology{members("", 2, 1), members(seq, 2, 1), members(seq, 1, 1), members(par, 1, 2)}, strategies: []string{roll1},
-			images: []string{"v1"}, replicas: 5, nodes: plenty, scaledTo: []uint8{3, 6}, kind: newest, budget: budget{scales: 1, topologies: 2, flaps: 1},
+			cluster: cluster{topologies: []topology{members("", 2, 1), members(seq, 2, 1), members(seq, 1, 1), members(par, 1, 2)}, nodes: plenty, kind: newest, images: []string{"v1"}},
+			Setting: worlds.Setting{
+				Name: "on, off, and other ratios", Replicas: 5, Strategies: []string{roll1}, Versions: []uint8{1},
+				ScaledTo: []uint8{3, 6}, Budget: worlds.Budget{worlds.Scales: 1, worlds.Topologies: 2, worlds.Flaps: 1},
+			},
 		},
 		{
-			name: "on, off, and other ratios under Manual", topologies: []topology{members("", 2, 1), members(seq, 2, 1), members(seq, 1, 1)}, strategies: []string{open, half},
-			images: []string{"v1"}, replicas: 5, nodes: plenty, scaledTo: []uint8{3, 6}, kind: older, budget: budget{scales: 1, topologies: 2, strategies: 1, losses: 1},
+			cluster: cluster{topologies: []topology{members("", 2, 1), members(seq, 2, 1), members(seq, 1, 1)}, nodes: plenty, kind: older, images: []string{"v1"}},
+			Setting: worlds.Setting{
+				Name: "on, off, and other ratios under Manual", Replicas: 5, Strategies: []string{open, half}, Versions: []uint8{1},
+				ScaledTo: []uint8{3, 6}, Budget: worlds.Budget{worlds.Scales: 1, worlds.Topologies: 2, worlds.Strategies: 1, worlds.Losses: 1},
+			},
 		},
 		{
-			name: "other members", topologies: []topology{members(seq, 1, 1).and("-"), members(seq, 1, 1).and("2"), members(seq, 1, 1, 1), {order: seq, subsets: []dealt{{ratio: 1}, {text: "-"}, {ratio: 1}}}},
-			strategies: []string{roll1}, images: []string{"v1"}, replicas: 4, nodes: plenty, scaledTo: []uint8{2, 6}, kind: newest, budget: budget{scales: 1, topologies: 2},
+			cluster: cluster{topologies: []topology{members(seq, 1, 1).and("-"), members(seq, 1, 1).and("2"), members(seq, 1, 1, 1), {order: seq, subsets: []dealt{{ratio: 1}, {text: "-"}, {ratio: 1}}}}, nodes: plenty, kind: newest, images: []string{"v1"}},
+			Setting: worlds.Setting{
+				Name: "other members", Replicas: 4, Strategies: []string{roll1}, Versions: []uint8{1},
+				ScaledTo: []uint8{2, 6}, Budget: worlds.Budget{worlds.Scales: 1, worlds.Topologies: 2},
+			},
 		},
 		{
-			name: "faults of the manager", topologies: []topology{members(seq, 1, 1)}, strategies: []string{roll1}, images: []string{"v1", "v2"},
-			replicas: 4, nodes: plenty, scaledTo: []uint8{2, 6}, kind: newest, budget: budget{scales: 1, templates: 1, deaths: 1, stales: 1, lags: 1, flaps: 1},
+			cluster: cluster{topologies: []topology{members(seq, 1, 1)}, nodes: plenty, kind: newest, images: []string{"v1", "v2"}},
+			Setting: worlds.Setting{
+				Name: "faults of the manager", Replicas: 4, Strategies: []string{roll1}, Versions: []uint8{1, 2},
+				ScaledTo: []uint8{2, 6}, Budget: worlds.Budget{worlds.Scales: 1, worlds.Templates: 1, worlds.Deaths: 1, worlds.Stales: 1, worlds.Lags: 1, worlds.Flaps: 1},
+			},
 		},
 		{
-			name: "in turns", topologies: []topology{members(seq, 1, 1).and("1")}, strategies: []string{turns}, images: []string{"v1", "v2", "broken3"},
-			replicas: 5, nodes: plenty, scaledTo: []uint8{3, 7}, kind: newest, budget: budget{scales: 1, templates: 2, flaps: 1},
+			cluster: cluster{topologies: []topology{members(seq, 1, 1).and("1")}, nodes: plenty, kind: newest, images: []string{"v1", "v2", "broken3"}},
+			Setting: worlds.Setting{
+				Name: "in turns", Replicas: 5, Strategies: []string{turns}, Versions: []uint8{1, 2, 3},
+				ScaledTo: []uint8{3, 7}, Budget: worlds.Budget{worlds.Scales: 1, worlds.Templates: 2, worlds.Flaps: 1},
+			},
 		},
 		{
-			name: "ordered", topologies: []topology{members(seq, 2, 1)}, strategies: []string{roll1, half}, images: []string{"v1", "v2", "broken3"},
-			replicas: 6, nodes: plenty, scaledTo: []uint8{0, 2, 3}, kind: ordered, budget: budget{scales: 1, templates: 2, flaps: 1, strategies: 1},
+			cluster: cluster{topologies: []topology{members(seq, 2, 1)}, nodes: plenty, kind: ordered, images: []string{"v1", "v2", "broken3"}},
+			Setting: worlds.Setting{
+				Name: "ordered", Replicas: 6, Strategies: []string{roll1, half}, Versions: []uint8{1, 2, 3},
+				ScaledTo: []uint8{0, 2, 3}, Budget: worlds.Budget{worlds.Scales: 1, worlds.Templates: 2, worlds.Flaps: 1, worlds.Strategies: 1},
+			},
 		},
 	}
 }
@@ -146,9 +209,9 @@ const (
 // TestWorlds walks through everything that is near the first state of each world.
 func TestWorlds(t *testing.T) {
 	for _, c := range settings() {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			run(t, c, mostStates)
+			worlds.Run[state](t, newWorld(&c), mostStates)
 		})
 	}
 }
@@ -156,17 +219,12 @@ func TestWorlds(t *testing.T) {
 // Random ways come further than the walk, which visits everything that is near.
 func TestRandomWays(t *testing.T) {
 	for _, c := range settings() {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			for i := range c.budget {
-				c.budget[i] *= 3
+			for i := range c.Budget {
+				c.Budget[i] *= 3
 			}
-			k := newWalk(c)
-			root := k.root()
-			for seed := range uint64(randomWays) {
-				k.wander(root, seed)
-			}
-			k.report(t)
+			worlds.Wander[state](t, newWorld(&c), randomWays)
 		})
 	}
 }

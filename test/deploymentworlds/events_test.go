@@ -55,6 +55,7 @@ func (w *game) podEvents(e *events, k int) {
 		}
 		bad := w.Bad&worlds.Bit(p.Version) != 0
 		switch {
+		case p.Phase == starting && w.Sick&worlds.Bit(p.Version) != 0:
 		case p.Phase == starting && bad:
 			e.Add("fails "+what, -1, become(crashed, false))
 		case p.Phase == starting:
@@ -110,7 +111,7 @@ func (w *game) Heal(s *state, scarred bool) (healed bool) {
 			p := &s.Children[k].Pods[i]
 			bad := w.Bad&worlds.Bit(p.Version) != 0
 			switch {
-			case p.Version == 0 || p.Phase == ready:
+			case p.Version == 0 || p.Phase == ready, p.Phase == starting && w.Sick&worlds.Bit(p.Version) != 0:
 			case p.Phase == starting && bad:
 				*p, healed = pod{Version: p.Version, Phase: crashed}, true
 			case p.Phase == starting, !bad && (!scarred || p.Version == s.Version):

@@ -11,6 +11,7 @@ import (
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/world"
 	"github.com/unitedworkloads/united/test/worlds"
@@ -40,18 +41,7 @@ func (w *game) read(s, theirs *state, k int) worlds.Read {
 	key := worlds.ReadKey[child]{Child: k, Is: s.Children[k].seen(), Theirs: theirs.Children[k].seen(), Now: s.Now, TheirNow: theirs.Now}
 	return w.reads.Of(key, s.Children[k].Exists,
 		func() adapters.Dependents { return w.dependents(theirs, k) },
-		func(have adapters.Dependents) *world.Child { return w.observe(s, k, have) })
-}
-
-// observe reads a child through the adapter.
-func (w *game) observe(s *state, k int, have adapters.Dependents) *world.Child {
-	u := w.object(s, k)
-	o, err := w.Adapter.Observe(u, have)
-	if err != nil {
-		panic(err)
-	}
-	o.StatusOutdated = false // how long a step may take does not matter here
-	return &world.Child{Object: u, Observed: o}
+		func(have adapters.Dependents) *world.Child { return w.Observe(w.object(s, k), have) })
 }
 
 func (w *game) Observed(s *state, k int) *world.Child { return w.read(s, s, k).Child }
@@ -68,6 +58,11 @@ func (w *game) Delete(*state, worlds.Deletion, *state) {}
 
 // Writes returns what a step writes; false if there is no difference.
 func (w *game) Writes(s *state, sub *planner.SubsetPlan, step worlds.Hold) (worlds.Write, bool) {
+	switch step.Action {
+	case subset.ActionSeed, subset.ActionRelearn, subset.ActionRemind, subset.ActionSeek, subset.ActionHalt:
+		panic(fmt.Sprint("a Deployment needs no ", step.Action))
+	case subset.ActionApply, subset.ActionCreate, subset.ActionWait, subset.ActionShrink, subset.ActionRemove:
+	}
 	k := worlds.SubsetNumber(sub.Name)
 	c := &s.Children[k]
 	has := worlds.Write{Child: k, Template: c.Template, Replicas: c.Replicas, Paused: c.Paused, MaxUnavailable: c.MaxUnavailable, MaxSurge: c.MaxSurge,
@@ -138,7 +133,7 @@ func (w *game) Carry(x *worlds.Pass, s *state, wr worlds.Write) {
 }
 
 // Published: of the versions that a subset may protect, it protects the one in the status.
-func (w *game) Published(s *state, status *v1alpha1.UnitedDeploymentStatus) {
+func (w *game) Published(_ *worlds.Pass, s *state, status *v1alpha1.UnitedDeploymentStatus, _ *state) {
 	for _, sub := range status.Subsets {
 		c := &s.Children[worlds.SubsetNumber(sub.Name)]
 		if v := worlds.Bit(w.VersionOf[sub.CurrentRevision]); c.Protects&v != 0 {

@@ -121,6 +121,7 @@ func (w *game) workerEvents(e *events, k, i int) {
 func (w *game) phases(e *events, what string, phase statefulset.Phase, version uint8, become func(statefulset.Phase) func(*state)) {
 	bad := w.Bad&worlds.Bit(version) != 0
 	switch {
+	case phase == statefulset.Starting && w.Sick&worlds.Bit(version) != 0:
 	case phase == statefulset.Starting && bad:
 		e.Add("fails "+what, -1, become(statefulset.Crashed))
 	case phase == statefulset.Starting:
@@ -173,6 +174,7 @@ func (w *game) Heal(s *state, scarred bool) (healed bool) {
 	become := func(phase statefulset.Phase, version uint8) statefulset.Phase {
 		bad := w.Bad&worlds.Bit(version) != 0
 		switch {
+		case phase == statefulset.Starting && w.Sick&worlds.Bit(version) != 0:
 		case phase == statefulset.Starting && bad:
 			return statefulset.Crashed
 		case phase == statefulset.Starting, !bad && (!scarred || version == s.Version):

@@ -41,18 +41,7 @@ func (w *game) read(s, theirs *state, k int) worlds.Read {
 	key := worlds.ReadKey[child]{Child: k, Is: s.Children[k].seen(), Theirs: theirs.Children[k].seen(), Now: s.Now, TheirNow: theirs.Now}
 	return w.reads.Of(key, s.Children[k].Exists,
 		func() adapters.Dependents { return w.theirs(theirs, k) },
-		func(have adapters.Dependents) *world.Child { return w.observe(s, k, have) })
-}
-
-// observe reads a child through the adapter.
-func (w *game) observe(s *state, k int, have adapters.Dependents) *world.Child {
-	u := w.object(s, k)
-	o, err := w.Adapter.Observe(u, have)
-	if err != nil {
-		panic(err)
-	}
-	o.StatusOutdated = false // how long a step may take does not matter here
-	return &world.Child{Object: u, Observed: o}
+		func(have adapters.Dependents) *world.Child { return w.Observe(w.object(s, k), have) })
 }
 
 func (w *game) Observed(s *state, k int) *world.Child { return w.read(s, s, k).Child }
@@ -149,13 +138,13 @@ func (w *game) Carry(x *worlds.Pass, s *state, wr worlds.Write) {
 // Delete deletes the leader of a group if it is still the one that was read, as its UID shows.
 func (w *game) Delete(s *state, d worlds.Deletion, read *state) {
 	c := &s.Children[d.Child]
-	if read == nil || c.version(d.Replica) == read.Children[d.Child].version(d.Replica) {
+	if c.version(d.Replica) == read.Children[d.Child].version(d.Replica) {
 		c.Leaders.Delete(d.Replica)
 	}
 }
 
 // Published: of the versions that a subset may protect, it protects the one in the status.
-func (w *game) Published(s *state, status *v1alpha1.UnitedDeploymentStatus) {
+func (w *game) Published(_ *worlds.Pass, s *state, status *v1alpha1.UnitedDeploymentStatus, _ *state) {
 	for _, sub := range status.Subsets {
 		c := &s.Children[worlds.SubsetNumber(sub.Name)]
 		v := worlds.Bit(w.VersionOf[sub.CurrentRevision])

@@ -4,8 +4,6 @@
 package leaderworkersetworlds
 
 import (
-	"math"
-	"slices"
 	"testing"
 
 	"github.com/unitedworkloads/united/adapters"
@@ -14,30 +12,6 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/test/worlds"
 )
-
-// mutant is a wrong controller.
-type mutant struct {
-	name, world string
-	// rules are rules that it breaks, perhaps among others.
-	rules []string
-	spoil func(*planner.Plan)
-}
-
-// each makes the decision for each subset wrong.
-func each(spoil func(*planner.SubsetPlan)) func(*planner.Plan) {
-	return func(p *planner.Plan) {
-		for _, s := range p.Subsets {
-			spoil(s)
-		}
-	}
-}
-
-// oneLower releases one group more than was decided, if some are released and some are not.
-func oneLower(s *planner.SubsetPlan) {
-	if c := &s.Step.Child; c.Partition > 0 && c.Partition < c.Replicas {
-		c.Partition--
-	}
-}
 
 // oneOfAll releases a group if all are held.
 func oneOfAll(s *planner.SubsetPlan) {
@@ -54,77 +28,52 @@ func deleteAny(s *planner.SubsetPlan) {
 }
 
 // unseeded creates a child with the new version at once, whatever it must protect.
-func unseeded(p *planner.Plan) {
-	for _, s := range p.Subsets {
-		if s.Step.Action == subset.ActionSeed {
-			s.Step.Action = subset.ActionWait
-		}
+func unseeded(s *planner.SubsetPlan) {
+	if s.Step.Action == subset.ActionSeed {
+		s.Step.Action = subset.ActionWait
 	}
 }
 
 // opensWhenFailed releases everything as soon as a replica has failed.
-func opensWhenFailed(p *planner.Plan) {
+func opensWhenFailed(in *planner.Input, p *planner.Plan) {
 	if p.Rollout != nil && p.Rollout.State.Phase == v1alpha1.RolloutFailed {
-		each(func(s *planner.SubsetPlan) { s.Step.Child.Partition = 0 })(p)
+		worlds.Opens(in, p)
 	}
 }
 
-func mutants() []mutant {
-	open := each(func(s *planner.SubsetPlan) { s.Step.Child.Partition = 0 })
-	holds := each(func(s *planner.SubsetPlan) {
-		if s.Step.Action == subset.ActionApply {
-			s.Step.Child.Partition = math.MaxInt32
-		}
-	})
-	oneLess := each(func(s *planner.SubsetPlan) {
-		if s.Step.Child.Replicas > 1 {
-			s.Step.Child.Replicas--
-		}
-	})
-	notDrained := each(func(s *planner.SubsetPlan) {
-		if s.Step.Action == subset.ActionShrink {
-			s.Step.Action = subset.ActionRemove
-		}
-	})
-	neverReminds := each(func(s *planner.SubsetPlan) {
+func mutants() []worlds.Mutant {
+	neverReminds := worlds.Each(func(s *planner.SubsetPlan) {
 		if s.Step.Action == subset.ActionRemind {
 			s.Step.Action = subset.ActionWait
 		}
 	})
-	grows := each(func(s *planner.SubsetPlan) {
+	grows := worlds.Each(func(s *planner.SubsetPlan) {
 		if c := &s.Step.Child; c.Replicas == 3 {
 			c.Partition = min(c.Partition, 1)
 		}
 	})
-	return []mutant{
-		{"a group more is released", "manual-one", []string{"partition"}, each(oneLower)},
-		{"a hold is none", "manual-three-versions", []string{"partition", "protected"}, each(oneOfAll)},
-		{"a partition is no partition, in each subset", "roll-each", []string{"each"}, open},
-		{"a partition is no partition", "roll1", []string{"partition", "ledger"}, open},
-		{"a partition is no partition, one after the other", "roll-seq", []string{"order"}, open},
-		{"a partition is no partition, in proportion", "roll-skew", []string{"skew"}, open},
-		{"a failure stops nothing", "roll-bad", []string{"frozen"}, opensWhenFailed},
-		{"what was held stays held", "manual-one", []string{"I6"}, holds},
-		{"a replica less", "roll-scale", []string{"I6"}, oneLess},
-		{"what grows is released", "roll-scale", []string{"growth"}, grows},
-		{"what is removed is not drained", "roll-subsets", []string{"drain"}, notDrained},
-		{"what merely is there is deleted", "manual-one", []string{"healthy"}, each(deleteAny)},
-		{"nothing is seeded", "manual-delete", []string{"I6"}, unseeded},
-		{"nobody is reminded", "manual-forgets", []string{"I6"}, neverReminds},
-		{"what came up unreleased is left", "manual-forgets", []string{"I6"}, each(func(s *planner.SubsetPlan) { s.Deletes = nil })},
+	return []worlds.Mutant{
+		{Name: "a group more is released", World: "manual-one", Rules: []string{"partition"}, Spoil: worlds.OneLower},
+		{Name: "a hold is none", World: "manual-three-versions", Rules: []string{"partition", "protected"}, Spoil: worlds.Each(oneOfAll)},
+		{Name: "a partition is no partition, in each subset", World: "roll-each", Rules: []string{"each"}, Spoil: worlds.Opens},
+		{Name: "a partition is no partition", World: "roll1", Rules: []string{"partition", "ledger"}, Spoil: worlds.Opens},
+		{Name: "a partition is no partition, one after the other", World: "roll-seq", Rules: []string{"order"}, Spoil: worlds.Opens},
+		{Name: "a partition is no partition, in proportion", World: "roll-skew", Rules: []string{"skew"}, Spoil: worlds.Opens},
+		{Name: "a failure stops nothing", World: "roll-bad", Rules: []string{"frozen"}, Spoil: opensWhenFailed},
+		{Name: "what was held stays held", World: "manual-one", Rules: []string{"I6"}, Spoil: worlds.Holds},
+		{Name: "a replica less", World: "roll-scale", Rules: []string{"I6"}, Spoil: worlds.OneLess},
+		{Name: "what grows is released", World: "roll-scale", Rules: []string{"growth"}, Spoil: grows},
+		{Name: "what is removed is not drained", World: "roll-subsets", Rules: []string{"drain"}, Spoil: worlds.NotDrained},
+		{Name: "what merely is there is deleted", World: "manual-one", Rules: []string{"healthy"}, Spoil: worlds.Each(deleteAny)},
+		{Name: "nothing is seeded", World: "manual-delete", Rules: []string{"I6"}, Spoil: worlds.Each(unseeded)},
+		{Name: "nobody is reminded", World: "manual-forgets", Rules: []string{"I6"}, Spoil: neverReminds},
+		{Name: "what came up unreleased is left", World: "manual-forgets", Rules: []string{"I6"}, Spoil: worlds.Each(func(s *planner.SubsetPlan) { s.Deletes = nil })},
 	}
 }
 
 // TestMutants is the positive control: the oracle finds each violation.
 func TestMutants(t *testing.T) {
 	t.Parallel()
-	all := settings()
-	for _, m := range mutants() {
-		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
-			c := all[slices.IndexFunc(all, func(c setting) bool { return c.Name == m.world })]
-			c.Mutant = m.spoil
-			worlds.Convict[state](t, newWorld(&c), 400, m.rules)
-		})
-	}
+	worlds.ConvictAll(t, mutants(), settings(), func(c *setting) *worlds.Setting { return &c.Setting },
+		func(c *setting) worlds.Game[state] { return newWorld(c) }, 400)
 }

@@ -10,6 +10,8 @@ import (
 	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/world"
+	"github.com/unitedworkloads/united/test/worlds"
+	"github.com/unitedworkloads/united/test/worlds/placement"
 )
 
 // unbounded is the maximum of a subset that has none.
@@ -103,7 +105,7 @@ func (t *topology) minimums(replicas int) (sum int) {
 
 // kept returns how many replicas a subset keeps at least, because it has those that have a node, or had one whose loss
 // the scheduler has not confirmed: the highest of their ordinals plus 1.
-func (c *kid) kept() int {
+func kept(c *kid) int {
 	for i := len(c.Set.Pods) - 1; i >= 0; i-- {
 		if c.Had>>i&1 == 1 {
 			return i + 1
@@ -113,9 +115,9 @@ func (c *kid) kept() int {
 }
 
 // placedTop is the highest ordinal of a replica that has a node now, plus 1. One that is terminating may count or not.
-func (c *kid) placedTop(terminatingToo bool) int {
+func placedTop(c *kid, terminatingToo bool) int {
 	for i := len(c.Set.Pods) - 1; i >= 0; i-- {
-		if p := &c.Set.Pods[i]; isPlaced(p) && (terminatingToo || !p.Terminating) {
+		if p := &c.Set.Pods[i]; placement.IsPlaced(p) && (terminatingToo || !p.Terminating) {
 			return i + 1
 		}
 	}
@@ -123,7 +125,7 @@ func (c *kid) placedTop(terminatingToo bool) int {
 }
 
 // anyPod reports whether a replica of the child is in a state.
-func (c *kid) anyPod(is func(*statefulset.Pod) bool) bool {
+func anyPod(c *kid, is func(*statefulset.Pod) bool) bool {
 	for i := range c.Set.Pods {
 		p := &c.Set.Pods[i]
 		if i < int(c.Set.Replicas) && !p.Terminating && p.Owner == statefulset.Mine && is(p) {
@@ -134,9 +136,9 @@ func (c *kid) anyPod(is func(*statefulset.Pod) bool) bool {
 }
 
 // surplusPod reports whether a pod that the child does not want anymore has no node. Whether it still counts is open.
-func (c *kid) surplusPod() bool {
+func surplusPod(c *kid) bool {
 	for i := range c.Set.Pods {
-		if p := &c.Set.Pods[i]; isUnschedulable(p) && (i >= int(c.Set.Replicas) || p.Owner != statefulset.Mine) {
+		if p := &c.Set.Pods[i]; placement.IsUnschedulable(p) && (i >= int(c.Set.Replicas) || p.Owner != statefulset.Mine) {
 			return true
 		}
 	}
@@ -145,9 +147,9 @@ func (c *kid) surplusPod() bool {
 
 // unclear reports whether a replica is missing, terminating, or without a node for a short time, so that it is open
 // whether a cap that was there can end.
-func (c *kid) unclear() bool {
+func unclear(c *kid) bool {
 	for i := range min(int(c.Set.Replicas), len(c.Set.Pods)) {
-		if p := &c.Set.Pods[i]; !isPlaced(p) || p.Terminating {
+		if p := &c.Set.Pods[i]; !placement.IsPlaced(p) || p.Terminating {
 			return true
 		}
 	}
@@ -164,11 +166,11 @@ const (
 )
 
 // isCapped says whether a subset is capped: "as long as such a pod is there, and retryAfterSeconds after".
-func (c *kid) isCapped() verdict {
+func isCapped(c *kid) verdict {
 	switch {
-	case c.anyPod(isStuck):
+	case anyPod(c, placement.IsStuck):
 		return yes
-	case c.surplusPod(), c.Cap == overCap && c.unclear():
+	case surplusPod(c), c.Cap == overCap && unclear(c):
 		return either
 	case c.Cap == noCap, c.Cap == overCap:
 		return no
@@ -176,16 +178,17 @@ func (c *kid) isCapped() verdict {
 	return yes
 }
 
-// learnCaps updates what the oracle knows of the caps after a pass has published its status.
-func (w *game) learnCaps(s *state, x *pass, status *v1alpha1.UnitedDeploymentStatus) {
+// Published updates what the oracle knows of the caps.
+func (w *game) Published(_ *worlds.Pass, s *state, status *v1alpha1.UnitedDeploymentStatus, read *state) {
+	top := &w.topologies[s.Wishes]
 	for k := range s.Kids {
-		c, seen := &s.Kids[k], &x.view.Kids[k]
-		said := world.SubsetStatus(status, subsetName(k))
-		young := seen.unclear() || seen.surplusPod()
+		c, seen := &s.Kids[k], &read.Kids[k]
+		said := world.SubsetStatus(status, worlds.SubsetName(k))
+		young := unclear(seen) || surplusPod(seen)
 		switch {
-		case w.topologies[s.Topology].mode == fixed, !w.topologies[s.Topology].has(k):
+		case top.mode == fixed, !top.has(k):
 			c.Cap = noCap
-		case seen.anyPod(isStuck):
+		case anyPod(seen, placement.IsStuck):
 			c.Cap = activeCap
 		case young && said != nil && said.Cap != nil && c.Cap != noCap: // open: follow it
 			switch {
@@ -194,9 +197,9 @@ func (w *game) learnCaps(s *state, x *pass, status *v1alpha1.UnitedDeploymentSta
 			case c.Cap == activeCap:
 				c.Cap = clearedCap
 			}
-		case seen.surplusPod() && said != nil && said.Cap != nil:
+		case surplusPod(seen) && said != nil && said.Cap != nil:
 			c.Cap = activeCap
-		case w.topologies[s.Topology].mode == reserve && c.Cap != noCap && said != nil && said.Cap != nil && said.Cap.ClearedTime == nil:
+		case top.mode == reserve && c.Cap != noCap && said != nil && said.Cap != nil && said.Cap.ClearedTime == nil:
 			c.Cap = activeCap // one that the child is yet to be asked for has no node either
 		case c.Cap == activeCap:
 			c.Cap = clearedCap

@@ -19,6 +19,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 	"github.com/unitedworkloads/united/controllers/united/world"
+	"github.com/unitedworkloads/united/test/worlds/placement"
 )
 
 // labelled returns the version label of each subset, and the revision, of a parent with an image and with a patch for its
@@ -40,7 +41,7 @@ func labelled(t *testing.T, image, patch string, label v1alpha1.VersionLabel) (v
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := (&planner.Input{World: world.World{Parent: p, Spec: spec, Now: now}}).WithUpdateRevision()
+	in, err := (&planner.Input{World: world.World{Parent: p, Spec: spec, Now: placement.Now}}).WithUpdateRevision()
 	if err != nil {
 		t.Fatal(err)
 	}

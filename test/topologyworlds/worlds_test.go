@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	statefulset "github.com/unitedworkloads/united/adapters/statefulset/model"
+	"github.com/unitedworkloads/united/test/worlds"
 )
 
 const (
@@ -23,85 +24,113 @@ var newest = statefulset.Kind{CountsUnavailable: true}
 const skewWorld = "skew of two subsets"
 
 // settings returns the worlds.
-func settings() []*setting {
+func settings() []setting {
 	four := [][]uint8{{0, 1, 2, 4}, {0, 1, 2, 4}, {0, 4}}
-	return []*setting{
+	return []setting{
 		{
-			name: "scaling while a subset is full", topologies: []topology{{adaptive, []string{"..2", "..2", ""}}}, strategies: []string{roll1},
-			replicas: 2, nodes: [maxKids]uint8{1, 1, 4}, scaledTo: []uint8{1, 2, 3, 4}, nodesTo: [maxKids][]uint8{{0, 1, 2}, {0, 1, 2}},
-			kind: newest, budget: budget{scales: 2, nodes: 1},
-		},
-		{
-			name: "a minimum on a full subset", topologies: []topology{{adaptive, []string{"1..2", ""}}}, strategies: []string{roll1},
-			replicas: 2, nodes: [maxKids]uint8{0, 4}, scaledTo: []uint8{0, 1, 2, 3, 4}, nodesTo: [maxKids][]uint8{{0, 1, 2}},
-			kind: newest, budget: budget{scales: 2, nodes: 1, deletions: 1},
-		},
-		{
-			name: "rollouts while a subset is full", topologies: []topology{{adaptive, []string{"..2", ""}}}, strategies: []string{roll1},
-			replicas: 3, nodes: [maxKids]uint8{1, 4}, scaledTo: []uint8{2, 3, 4}, nodesTo: [maxKids][]uint8{{0, 1, 2}},
-			versions: 2, kind: newest, budget: budget{scales: 1, nodes: 1, templates: 2, flaps: 1},
-		},
-		{
-			name: "a partition while a subset is full", topologies: []topology{{adaptive, []string{"..2", ""}}}, strategies: []string{half, open},
-			replicas: 3, nodes: [maxKids]uint8{1, 4}, scaledTo: []uint8{2, 3, 4}, nodesTo: [maxKids][]uint8{{0, 1, 2}},
-			versions: 2, kind: newest, budget: budget{scales: 1, nodes: 1, templates: 1, strategies: 1, deletions: 1},
-		},
-		{
-			name: "reserved replicas", topologies: []topology{{reserve, []string{"", "", ""}}}, strategies: []string{roll1},
-			replicas: 2, nodes: [maxKids]uint8{0, 1, 4}, scaledTo: []uint8{1, 2, 3}, nodesTo: [maxKids][]uint8{{0, 1, 2, 4}, {0, 1, 2}},
-			versions: 2, kind: newest, budget: budget{scales: 1, nodes: 2, templates: 1, flaps: 1},
-		},
-		{
-			name: "reserved replicas under Manual", topologies: []topology{{reserve, []string{"", ""}}}, strategies: []string{open},
-			replicas: 2, nodes: [maxKids]uint8{1, 4}, scaledTo: []uint8{1, 2, 3}, nodesTo: [maxKids][]uint8{{0, 1, 2, 4}, {2, 4}},
-			versions: 2, kind: newest, budget: budget{scales: 1, nodes: 2, templates: 1, flaps: 1, deletions: 1},
-		},
-		{
-			name: "reserved replicas within bounds", topologies: []topology{{reserve, []string{"1..2", "1", ""}}}, strategies: []string{roll1},
-			replicas: 3, nodes: [maxKids]uint8{0, 0, 4}, scaledTo: []uint8{1, 2, 3}, nodesTo: [maxKids][]uint8{{0, 1, 2}, {0, 1, 2}},
-			versions: 1, kind: newest, budget: budget{scales: 1, nodes: 2, deletions: 1},
-		},
-		{
-			name: "other topologies", topologies: []topology{
-				{adaptive, []string{"..2", "", "-"}}, {fixed, []string{"..2", "", "-"}}, {reserve, []string{"..2", "", "-"}},
-				{adaptive, []string{"2..2", "", "-"}}, {adaptive, []string{"-", "", "1"}}, {adaptive, []string{"", "..1", ""}},
+			cluster: cluster{topologies: []topology{{adaptive, []string{"..2", "..2", ""}}}, nodes: [3]uint8{1, 1, 4}, nodesTo: [3][]uint8{{0, 1, 2}, {0, 1, 2}}, kind: newest},
+			Setting: worlds.Setting{
+				Name: "scaling while a subset is full", Replicas: 2, Strategies: []string{roll1}, Versions: []uint8{1},
+				ScaledTo: []uint8{1, 2, 3, 4}, Budget: worlds.Budget{worlds.Scales: 2, worlds.Nodes: 1},
 			},
-			strategies: []string{roll1}, replicas: 3, nodes: [maxKids]uint8{1, 2, 4}, nodesTo: [maxKids][]uint8{{0, 2}, {4}},
-			versions: 2, kind: newest, budget: budget{topologies: 2, nodes: 1, templates: 1},
 		},
 		{
-			name: "faults of the manager", topologies: []topology{{adaptive, []string{"..2", ""}}}, strategies: []string{roll1},
-			replicas: 2, nodes: [maxKids]uint8{1, 4}, scaledTo: []uint8{1, 2, 3}, nodesTo: [maxKids][]uint8{{0, 1, 2}},
-			versions: 2, kind: newest, budget: budget{scales: 1, nodes: 1, templates: 1, deletions: 1, deaths: 1, stales: 1, lags: 1},
+			cluster: cluster{topologies: []topology{{adaptive, []string{"1..2", ""}}}, nodes: [3]uint8{0, 4}, nodesTo: [3][]uint8{{0, 1, 2}}, kind: newest},
+			Setting: worlds.Setting{
+				Name: "a minimum on a full subset", Replicas: 2, Strategies: []string{roll1}, Versions: []uint8{1},
+				ScaledTo: []uint8{0, 1, 2, 3, 4}, Budget: worlds.Budget{worlds.Scales: 2, worlds.Nodes: 1, worlds.Deletions: 1},
+			},
 		},
 		{
-			name: "faults of the manager with reserved replicas", topologies: []topology{{reserve, []string{"", ""}}}, strategies: []string{roll1},
-			replicas: 2, nodes: [maxKids]uint8{1, 4}, scaledTo: []uint8{1, 2, 3}, nodesTo: [maxKids][]uint8{{0, 1, 2}},
-			versions: 2, kind: newest, budget: budget{scales: 1, nodes: 1, templates: 1, deletions: 1, deaths: 1, stales: 1, lags: 1},
+			cluster: cluster{topologies: []topology{{adaptive, []string{"..2", ""}}}, nodes: [3]uint8{1, 4}, nodesTo: [3][]uint8{{0, 1, 2}}, kind: newest},
+			Setting: worlds.Setting{
+				Name: "rollouts while a subset is full", Replicas: 3, Strategies: []string{roll1}, Versions: []uint8{1, 2},
+				ScaledTo: []uint8{2, 3, 4}, Budget: worlds.Budget{worlds.Scales: 1, worlds.Nodes: 1, worlds.Templates: 2, worlds.Flaps: 1},
+			},
 		},
 		{
-			name: "limits per subset", topologies: []topology{{adaptive, []string{"2", ""}}}, strategies: []string{each1, roll1},
-			replicas: 4, nodes: [maxKids]uint8{2, 4}, scaledTo: []uint8{3, 4}, nodesTo: [maxKids][]uint8{{1, 2}},
-			versions: 2, kind: newest, budget: budget{scales: 1, nodes: 1, templates: 2, flaps: 1, strategies: 1},
+			cluster: cluster{topologies: []topology{{adaptive, []string{"..2", ""}}}, nodes: [3]uint8{1, 4}, nodesTo: [3][]uint8{{0, 1, 2}}, kind: newest},
+			Setting: worlds.Setting{
+				Name: "a partition while a subset is full", Replicas: 3, Strategies: []string{half, open}, Versions: []uint8{1, 2},
+				ScaledTo: []uint8{2, 3, 4}, Budget: worlds.Budget{worlds.Scales: 1, worlds.Nodes: 1, worlds.Templates: 1, worlds.Strategies: 1, worlds.Deletions: 1},
+			},
 		},
 		{
-			name: "limits per subset with reserved replicas", topologies: []topology{{reserve, []string{"..3", ""}}}, strategies: []string{each1},
-			replicas: 3, nodes: [maxKids]uint8{2, 3}, scaledTo: []uint8{2, 3}, nodesTo: [maxKids][]uint8{{1, 2, 3}, {2, 3}},
-			versions: 2, kind: newest, budget: budget{scales: 1, nodes: 2, templates: 2, flaps: 1},
+			cluster: cluster{topologies: []topology{{reserve, []string{"", "", ""}}}, nodes: [3]uint8{0, 1, 4}, nodesTo: [3][]uint8{{0, 1, 2, 4}, {0, 1, 2}}, kind: newest},
+			Setting: worlds.Setting{
+				Name: "reserved replicas", Replicas: 2, Strategies: []string{roll1}, Versions: []uint8{1, 2},
+				ScaledTo: []uint8{1, 2, 3}, Budget: worlds.Budget{worlds.Scales: 1, worlds.Nodes: 2, worlds.Templates: 1, worlds.Flaps: 1},
+			},
 		},
 		{
-			name: skewWorld, topologies: []topology{{fixed, []string{"2..2", "2..2", ""}}}, strategies: []string{skewA},
-			replicas: 6, nodes: [maxKids]uint8{2, 2, 2}, versions: 2, kind: newest, budget: budget{templates: 2, flaps: 1},
+			cluster: cluster{topologies: []topology{{reserve, []string{"", ""}}}, nodes: [3]uint8{1, 4}, nodesTo: [3][]uint8{{0, 1, 2, 4}, {2, 4}}, kind: newest},
+			Setting: worlds.Setting{
+				Name: "reserved replicas under Manual", Replicas: 2, Strategies: []string{open}, Versions: []uint8{1, 2},
+				ScaledTo: []uint8{1, 2, 3}, Budget: worlds.Budget{worlds.Scales: 1, worlds.Nodes: 2, worlds.Templates: 1, worlds.Flaps: 1, worlds.Deletions: 1},
+			},
 		},
 		{
-			name: "percentages", topologies: []topology{{fixed, []string{"50%..50%", "34%", "..34%"}}, {adaptive, []string{"50%..50%", "34%", "..34%"}}}, strategies: []string{roll1},
-			replicas: 2, nodes: [maxKids]uint8{2, 2, 2}, scaledTo: []uint8{0, 1, 2, 3, 4, 5}, nodesTo: [maxKids][]uint8{four[0], four[1], four[2]},
-			versions: 1, kind: newest, budget: budget{scales: 2, nodes: 1, topologies: 1},
+			cluster: cluster{topologies: []topology{{reserve, []string{"1..2", "1", ""}}}, nodes: [3]uint8{0, 0, 4}, nodesTo: [3][]uint8{{0, 1, 2}, {0, 1, 2}}, kind: newest},
+			Setting: worlds.Setting{
+				Name: "reserved replicas within bounds", Replicas: 3, Strategies: []string{roll1}, Versions: []uint8{1},
+				ScaledTo: []uint8{1, 2, 3}, Budget: worlds.Budget{worlds.Scales: 1, worlds.Nodes: 2, worlds.Deletions: 1},
+			},
 		},
 		{
-			name: "reserved replicas of Kubernetes 1.36", topologies: []topology{{reserve, []string{"", ""}}}, strategies: []string{roll1, open},
-			replicas: 3, nodes: [maxKids]uint8{1, 4}, scaledTo: []uint8{2, 3}, nodesTo: [maxKids][]uint8{{0, 1, 3}},
-			versions: 2, budget: budget{scales: 1, nodes: 1, templates: 2, flaps: 1, deletions: 1},
+			cluster: cluster{topologies: []topology{{adaptive, []string{"..2", "", "-"}}, {fixed, []string{"..2", "", "-"}}, {reserve, []string{"..2", "", "-"}}, {adaptive, []string{"2..2", "", "-"}}, {adaptive, []string{"-", "", "1"}}, {adaptive, []string{"", "..1", ""}}}, nodes: [3]uint8{1, 2, 4}, nodesTo: [3][]uint8{{0, 2}, {4}}, kind: newest},
+			Setting: worlds.Setting{
+				Name: "other topologies", Replicas: 3, Strategies: []string{roll1}, Versions: []uint8{1, 2},
+				Budget: worlds.Budget{worlds.Topologies: 2, worlds.Nodes: 1, worlds.Templates: 1},
+			},
+		},
+		{
+			cluster: cluster{topologies: []topology{{adaptive, []string{"..2", ""}}}, nodes: [3]uint8{1, 4}, nodesTo: [3][]uint8{{0, 1, 2}}, kind: newest},
+			Setting: worlds.Setting{
+				Name: "faults of the manager", Replicas: 2, Strategies: []string{roll1}, Versions: []uint8{1, 2},
+				ScaledTo: []uint8{1, 2, 3}, Budget: worlds.Budget{worlds.Scales: 1, worlds.Nodes: 1, worlds.Templates: 1, worlds.Deletions: 1, worlds.Deaths: 1, worlds.Stales: 1, worlds.Lags: 1},
+			},
+		},
+		{
+			cluster: cluster{topologies: []topology{{reserve, []string{"", ""}}}, nodes: [3]uint8{1, 4}, nodesTo: [3][]uint8{{0, 1, 2}}, kind: newest},
+			Setting: worlds.Setting{
+				Name: "faults of the manager with reserved replicas", Replicas: 2, Strategies: []string{roll1}, Versions: []uint8{1, 2},
+				ScaledTo: []uint8{1, 2, 3}, Budget: worlds.Budget{worlds.Scales: 1, worlds.Nodes: 1, worlds.Templates: 1, worlds.Deletions: 1, worlds.Deaths: 1, worlds.Stales: 1, worlds.Lags: 1},
+			},
+		},
+		{
+			cluster: cluster{topologies: []topology{{adaptive, []string{"2", ""}}}, nodes: [3]uint8{2, 4}, nodesTo: [3][]uint8{{1, 2}}, kind: newest},
+			Setting: worlds.Setting{
+				Name: "limits per subset", Replicas: 4, Strategies: []string{each1, roll1}, Versions: []uint8{1, 2},
+				ScaledTo: []uint8{3, 4}, Budget: worlds.Budget{worlds.Scales: 1, worlds.Nodes: 1, worlds.Templates: 2, worlds.Flaps: 1, worlds.Strategies: 1},
+			},
+		},
+		{
+			cluster: cluster{topologies: []topology{{reserve, []string{"..3", ""}}}, nodes: [3]uint8{2, 3}, nodesTo: [3][]uint8{{1, 2, 3}, {2, 3}}, kind: newest},
+			Setting: worlds.Setting{
+				Name: "limits per subset with reserved replicas", Replicas: 3, Strategies: []string{each1}, Versions: []uint8{1, 2},
+				ScaledTo: []uint8{2, 3}, Budget: worlds.Budget{worlds.Scales: 1, worlds.Nodes: 2, worlds.Templates: 2, worlds.Flaps: 1},
+			},
+		},
+		{
+			cluster: cluster{topologies: []topology{{fixed, []string{"2..2", "2..2", ""}}}, nodes: [3]uint8{2, 2, 2}, kind: newest},
+			Setting: worlds.Setting{
+				Name: skewWorld, Replicas: 6, Strategies: []string{skewA}, Versions: []uint8{1, 2},
+				Budget: worlds.Budget{worlds.Templates: 2, worlds.Flaps: 1},
+			},
+		},
+		{
+			cluster: cluster{topologies: []topology{{fixed, []string{"50%..50%", "34%", "..34%"}}, {adaptive, []string{"50%..50%", "34%", "..34%"}}}, nodes: [3]uint8{2, 2, 2}, nodesTo: [3][]uint8{four[0], four[1], four[2]}, kind: newest},
+			Setting: worlds.Setting{
+				Name: "percentages", Replicas: 2, Strategies: []string{roll1}, Versions: []uint8{1},
+				ScaledTo: []uint8{0, 1, 2, 3, 4, 5}, Budget: worlds.Budget{worlds.Scales: 2, worlds.Nodes: 1, worlds.Topologies: 1},
+			},
+		},
+		{
+			cluster: cluster{topologies: []topology{{reserve, []string{"", ""}}}, nodes: [3]uint8{1, 4}, nodesTo: [3][]uint8{{0, 1, 3}}},
+			Setting: worlds.Setting{
+				Name: "reserved replicas of Kubernetes 1.36", Replicas: 3, Strategies: []string{roll1, open}, Versions: []uint8{1, 2},
+				ScaledTo: []uint8{2, 3}, Budget: worlds.Budget{worlds.Scales: 1, worlds.Nodes: 1, worlds.Templates: 2, worlds.Flaps: 1, worlds.Deletions: 1},
+			},
 		},
 	}
 }
@@ -123,9 +152,10 @@ func ofShort(n int) int {
 // TestWorlds walks through everything that is near the first state of each world.
 func TestWorlds(t *testing.T) {
 	for _, c := range settings() {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			if k := run(t, c, ofShort(mostStates)); c.name == skewWorld && k.w.ahead == 0 {
+			w := newWorld(&c)
+			if worlds.Run[state](t, w, ofShort(mostStates)); c.Name == skewWorld && w.ahead == 0 {
 				t.Error("the third subset waits for the others")
 			}
 		})
@@ -135,17 +165,12 @@ func TestWorlds(t *testing.T) {
 // Random ways come further than the walk, which visits everything that is near.
 func TestRandomWays(t *testing.T) {
 	for _, c := range settings() {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			for i := range c.budget {
-				c.budget[i] *= 3
+			for i := range c.Budget {
+				c.Budget[i] *= 3
 			}
-			k := newWalk(c)
-			root := k.root()
-			for seed := range uint64(ofShort(randomWays)) {
-				k.wander(root, seed)
-			}
-			k.report(t)
+			worlds.Wander[state](t, newWorld(&c), ofShort(randomWays))
 		})
 	}
 }

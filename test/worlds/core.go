@@ -14,7 +14,8 @@
 //	status.go  the stored status; records.go: the annotations of children
 //	game.go    the interface of a kind; pass.go: a pass of the manager, with the real decisions
 //	run.go     a world, and a wrong controller, as a test
-//	walk.go    the walk; edits.go: what the user does
+//	walk.go    the walk; wander.go: random ways; edits.go: what the user does
+//	mutants.go wrong controllers, which an oracle must find
 //	once.go    how often a child is written
 //	kind.go    what must happen after all faults have stopped; ending.go judges the end
 package worlds
@@ -22,6 +23,8 @@ package worlds
 import (
 	"time"
 
+	"github.com/unitedworkloads/united/adapters"
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 )
 
@@ -45,6 +48,8 @@ type Core struct {
 	Now                                                      uint8
 	// Race: something has happened that a running pass, or a controller, cannot know.
 	Race bool
+	// Edited: the user has changed something. In an Ageless game this ends when a pass finds that everybody has done all.
+	Edited bool
 	// PassGeneration is the generation that the last pass which made all its writes had read.
 	PassGeneration uint8
 	Budget         Budget
@@ -71,6 +76,9 @@ const (
 	Deaths // a pass that dies between two writes
 	Ticks
 	Forgets // a controller that forgets the previous version of its replicas, or for how many it scaled
+	Topologies
+	Nodes  // the room on nodes changes
+	Losses // a child is deleted by hand
 	budgets
 )
 
@@ -82,6 +90,8 @@ type Setting struct {
 	Wishes  []string
 	MovedTo [][]string
 	First   uint8
+	// Topologies are spec.topology as a whole, instead of Wishes; the user may change to any other of them.
+	Topologies []v1alpha1.Topology
 	// Replicas are those of the first state, and Strategies are spec.updateStrategy in JSON. The user may change to
 	// any other of them, and to those of ScaledTo, Versions and SubsetsTo, as long as the budget lasts.
 	Replicas            uint8
@@ -94,8 +104,11 @@ type Setting struct {
 	Budget   Budget
 	// Meets are the exceptions to rules that must occur.
 	Meets []string
-	// Mutant makes a decision wrong.
-	Mutant func(*planner.Plan)
+	// Mutant makes a decision wrong, Misread what is read of a child. Sick has a bit for each version whose pods never become
+	// ready, nor fail, so that the world cannot end well.
+	Mutant  func(*planner.Input, *planner.Plan)
+	Misread func(*adapters.Observed)
+	Sick    uint8
 }
 
 // Breach is a violation of a rule.

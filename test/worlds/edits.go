@@ -21,6 +21,7 @@ func (k *walk[S]) edits(e *Events[S]) {
 			core := k.Core(after)
 			f(core)
 			core.Generation++
+			core.Edited = true
 		})
 	}
 	for _, v := range w.Versions {
@@ -36,9 +37,14 @@ func (k *walk[S]) edits(e *Events[S]) {
 			})
 		}
 	}
-	for n := range len(w.MovedTo) + 1 {
+	for n := range len(w.MovedTo) + Int(len(w.Topologies) == 0) {
 		if uint8(n) != s.Wishes {
 			edit(fmt.Sprintf("move to %v", w.wishes(&Core{Wishes: uint8(n)})), Scales, func(after *Core) { after.Wishes = uint8(n) })
+		}
+	}
+	for n := range w.Topologies {
+		if uint8(n) != s.Wishes {
+			edit(fmt.Sprintf("topology %d", n), Topologies, func(after *Core) { after.Wishes = uint8(n) })
 		}
 	}
 	edit("paused", Pauses, func(after *Core) { after.Paused = !after.Paused })
@@ -52,19 +58,23 @@ func (k *walk[S]) edits(e *Events[S]) {
 			edit(fmt.Sprintf("subsets %b", subsets), Strategies, func(after *Core) { after.Subsets = subsets })
 		}
 	}
-	if s.Budget[Ticks] > 0 {
-		e.Add("tick", -1, func(after *S) {
-			k.Core(after).Budget[Ticks]--
-			k.tick(after)
-		})
+	if k.ageless != nil {
+		e.Add(tick, -1, k.tick)
+	} else {
+		e.spend(tick, Ticks, -1, k.tick)
 	}
 	if key := w.ApprovalKey(s); key != 0 {
 		e.Add("approve", -1, func(after *S) { k.Core(after).Approved = key })
 	}
 }
 
-// tick advances the clock.
+// tick is the name of the event that time passes.
+const tick = "tick"
+
+// tick advances the clock, if there is one.
 func (k *walk[S]) tick(s *S) {
-	k.Core(s).Now++
+	if k.ageless == nil {
+		k.Core(s).Now++
+	}
 	k.Age(s)
 }

@@ -34,10 +34,11 @@ type Game[S comparable] interface {
 	Observed(s *S, k int) *world.Child
 	Exists(s *S, k int) bool
 	Delete(s *S, d Deletion, read *S)
-	// Published records what the status says.
-	Published(s *S, status *v1alpha1.UnitedDeploymentStatus)
+	// Published records what the status says that a pass has written, which had read the children's objects of read.
+	Published(x *Pass, s *S, status *v1alpha1.UnitedDeploymentStatus, read *S)
 
-	// Controllers adds what the kind's controllers do next, Others all other events: kubelets, evictions, losses.
+	// Controllers adds what the kind's controllers do next, Others all other events: evictions, losses, and kubelets
+	// unless they act as controllers do, at the end of the list.
 	Controllers(e *Events[S])
 	Others(e *Events[S])
 	// Heal makes all replicas ready, and reports whether it changed any. scarred: a replica that is not ready, and
@@ -48,6 +49,17 @@ type Game[S comparable] interface {
 	// Judge checks a pass that was decided in a state, Look a state in which nothing more happens.
 	Judge(x *Pass, s *S) []Breach
 	Look(s *S) Look
+}
+
+// Ageless is a Game in which not the clock advances, but the age of everything, so that a world in which nothing happens stays
+// the same. Time passes without a budget, and nothing else happens while it does. It checks its endings itself.
+type Ageless[S comparable] interface {
+	// Begin completes the first state, and reports whether the world comes to rest before the walk.
+	Begin(s *S) (rests bool)
+	// Ending says what is wrong with a state in which nothing more happens; "" if nothing.
+	Ending(r *Rest[S]) string
+	// MayCircle reports whether a world may go round in circles for ever.
+	MayCircle(s *S) bool
 }
 
 // Look is the result of comparing a state with the spec.
@@ -114,14 +126,17 @@ func (e *Events[S]) spend(name string, on, k int, f func(*S)) {
 // walk is a walk through a world that caches decisions.
 type walk[S comparable] struct {
 	Game[S]
-	w      *World
-	passes map[uint64]*Pass
-	seed   maphash.Seed
-	asked  int // how often a status was asked for
+	w *World
+	// ageless is the game if it is one, otherwise nil.
+	ageless Ageless[S]
+	passes  map[uint64]*Pass
+	seed    maphash.Seed
+	asked   int // how often a status was asked for
 }
 
 func newWalk[S comparable](g Game[S]) *walk[S] {
-	return &walk[S]{Game: g, w: g.Base(), passes: map[uint64]*Pass{}, seed: maphash.MakeSeed()}
+	ageless, _ := g.(Ageless[S])
+	return &walk[S]{Game: g, w: g.Base(), ageless: ageless, passes: map[uint64]*Pass{}, seed: maphash.MakeSeed()}
 }
 
 func (k *walk[S]) hash(s *S) uint64 { return maphash.Comparable(k.seed, *s) }

@@ -17,9 +17,14 @@ type kindness struct {
 	scarred bool
 	// controllersFirst: controllers and the manager act before replicas do.
 	controllersFirst bool
+	// managerFirst: the manager acts before everybody else.
+	managerFirst bool
 }
 
-func kindnesses() []kindness {
+func (k *walk[S]) kindnesses() []kindness {
+	if k.ageless != nil { // kubelets act as controllers do
+		return []kindness{{name: "manager first", managerFirst: true}, {name: "controllers first"}}
+	}
 	return []kindness{
 		{name: "controllers first", controllersFirst: true},
 		{name: "everybody heals"},
@@ -30,8 +35,12 @@ func kindnesses() []kindness {
 // mostKindSteps bounds the length of a schedule.
 const mostKindSteps = 400
 
-// mostTicks bounds how often time passes in it: with minReadySeconds once for each replica that is replaced.
-const mostTicks = 8
+// mostTicks bounds how often time passes in it: with minReadySeconds once for each replica that is replaced. Without a clock it
+// passes until that changes nothing, at most mostAges times.
+const (
+	mostTicks = 8
+	mostAges  = 40
+)
 
 // next returns what happens next; "" if nothing but passes without effect is left.
 func (k *walk[S]) next(n kindness, s *S) (what string, after S, breaches []Breach) {
@@ -42,6 +51,9 @@ func (k *walk[S]) next(n kindness, s *S) (what string, after S, breaches []Breac
 	turns := []func(*S) (string, S, []Breach){heal, k.act, k.passKindly}
 	if n.controllersFirst {
 		turns = []func(*S) (string, S, []Breach){k.act, k.passKindly, heal}
+	}
+	if n.managerFirst {
+		turns = []func(*S) (string, S, []Breach){k.passKindly, k.act}
 	}
 	for _, turn := range turns {
 		what, after, said := turn(s)
@@ -101,7 +113,7 @@ type schedule[S comparable] struct {
 func (c *schedule[S]) run(s S) (wrong string) {
 	ticked, path, h := 0, []uint64{}, c.hash(&s)
 	for range mostKindSteps {
-		if ticked == 0 && c.depth == 0 {
+		if c.ageless != nil || ticked == 0 && c.depth == 0 {
 			if c.endedWell[h] {
 				return c.endsWell(path)
 			}
@@ -116,24 +128,33 @@ func (c *schedule[S]) run(s S) (wrong string) {
 		case what != "":
 		case key != 0 && c.Core(&s).Approved != key:
 			what, c.Core(&next).Approved = "approve", key
-		case ticked < mostTicks: // then nothing is young anymore
+		case c.ageless != nil || ticked < mostTicks: // then nothing is young anymore
 			ticked++
-			what = "tick"
+			what = tick
 			c.tick(&next)
 			c.Tidy(&next)
-		default:
+		}
+		if next == s {
 			if wrong := c.ending(&s); wrong != "" {
 				return wrong
 			}
 			return c.endsWell(path)
 		}
 		c.say(what, &next)
-		if s, h = next, c.hash(&next); c.begun[h] {
-			return "it goes round in circles"
+		if s, h = next, c.hash(&next); c.begun[h] || ticked > mostAges {
+			return c.circles(&s)
 		}
 		c.begun[h] = true
 	}
-	return "it does not come to rest"
+	return fmt.Sprint(Breach{"comes to rest", "it does not come to rest"})
+}
+
+// circles is what is wrong with a world that goes round in circles.
+func (c *schedule[S]) circles(s *S) string {
+	if c.ageless != nil && c.ageless.MayCircle(s) {
+		return ""
+	}
+	return fmt.Sprint(Breach{"comes to rest", "it goes round in circles"})
 }
 
 func (c *schedule[S]) endsWell(path []uint64) string {
@@ -148,12 +169,12 @@ func (c *schedule[S]) say(what string, s *S) {
 }
 
 // continues runs a world on to its end after the user has done something: a suggested action, or the end of a pause.
-func (c *schedule[S]) continues(how string, s *S, f func(*Core)) string {
+func (c *schedule[S]) continues(how string, s *S, f func(*S)) string {
 	after := *s
-	f(c.Core(&after))
+	f(&after)
 	c.Core(&after).Generation++
 	c.say(strings.ToUpper(how), &after)
-	on := &schedule[S]{walk: c.walk, kind: c.kind, begun: map[uint64]bool{}, trace: c.trace, depth: c.depth + 1}
+	on := &schedule[S]{walk: c.walk, kind: c.kind, begun: map[uint64]bool{}, endedWell: map[uint64]bool{}, trace: c.trace, depth: c.depth + 1}
 	wrong := on.run(after)
 	c.trace = on.trace
 	if wrong != "" {
@@ -167,6 +188,7 @@ func (k *walk[S]) endsOf(s *S, n kindness, endedWell map[uint64]bool) (wrong str
 	begin := *s
 	core := k.Core(&begin)
 	core.Budget, core.Race = Budget{}, true
+	k.Tidy(&begin)
 	c := &schedule[S]{walk: k, kind: n, begun: map[uint64]bool{}, endedWell: endedWell}
 	return c.run(begin), c.trace
 }

@@ -45,7 +45,7 @@ func (k *walk[S]) rests(s *S) bool {
 
 // countWrites runs a world until it rests, and counts the writes of each child.
 func (k *walk[S]) countWrites(s S) string {
-	kind := kindnesses()[1]
+	kind := k.kindnesses()[1]
 	writes := map[int]int{}
 	for range mostKindSteps {
 		x := k.decide(&s, &s)

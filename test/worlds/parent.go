@@ -41,6 +41,8 @@ type World struct {
 	// compared are the records as texts, without what is no reason for a write.
 	compared []string
 	parents  map[parentKey]*parentParts
+	// Drop, if set, drops what the statuses of subsets need not say in these worlds.
+	Drop func(*v1alpha1.SubsetStatus)
 	// Excepted counts how often each exception occurred.
 	Excepted map[string]int
 }
@@ -55,6 +57,8 @@ type parentKey struct {
 type parentParts struct {
 	object *v1alpha1.UnitedDeployment
 	spec   *spec.Spec
+	// update is the place of the revision that the spec asks for.
+	update int
 }
 
 // NewWorld returns a world of a kind.
@@ -67,14 +71,15 @@ func NewWorld(c *Setting, a adapters.Adapter, template Template) *World {
 	w.Text("")
 	w.statuses.id("{}", func() *v1alpha1.UnitedDeploymentStatus { return &v1alpha1.UnitedDeploymentStatus{} })
 	w.recordID(nil)
-	for v := uint8(1); v <= MaxVersion; v++ {
-		p, s := w.parent(&Core{Version: v, Replicas: 1, Subsets: 1<<len(c.Wishes) - 1})
-		r, err := revision.Parse(revision.New(p, world.OwnerOf(p), s.Content(), int64(v), 0))
-		if err != nil {
-			panic(err)
+	if len(c.Topologies) == 0 {
+		for v := uint8(1); v <= MaxVersion; v++ {
+			w.parent(&Core{Version: v, Replicas: 1, Subsets: 1<<len(c.Wishes) - 1})
 		}
-		w.Revisions = append(w.Revisions, r)
-		w.VersionOf[r.Name] = v
+	}
+	for n := range c.Topologies {
+		for _, v := range c.Versions {
+			w.parent(&Core{Version: v, Replicas: 1, Wishes: uint8(n)})
+		}
 	}
 	return w
 }
@@ -89,13 +94,16 @@ func (w *World) Except(name string) bool {
 func (w *World) Text(t string) uint32 { return w.texts.id(t, func() string { return t }) }
 
 // UpdateRevision returns the name of the revision that the spec asks for.
-func (w *World) UpdateRevision(s *Core) string { return w.Revisions[s.Version-1].Name }
+func (w *World) UpdateRevision(s *Core) string { return w.Revisions[w.Update(s)].Name }
+
+// Update returns its place among all revisions.
+func (w *World) Update(s *Core) int { return w.parent(s).update }
 
 // parent returns the UnitedDeployment as the user wrote it.
-func (w *World) parent(s *Core) (*v1alpha1.UnitedDeployment, *spec.Spec) {
+func (w *World) parent(s *Core) *parentParts {
 	key := parentKey{s.Version, s.Replicas, s.Strategy, s.Subsets, s.Wishes, s.Paused}
 	if parts := w.parents[key]; parts != nil {
-		return parts.object, parts.spec
+		return parts
 	}
 	p := &v1alpha1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web"}}
 	p.Spec = v1alpha1.UnitedDeploymentSpec{
@@ -109,6 +117,9 @@ func (w *World) parent(s *Core) (*v1alpha1.UnitedDeployment, *spec.Spec) {
 	}
 	if err := json.Unmarshal([]byte(w.Strategies[s.Strategy]), &p.Spec.UpdateStrategy); err != nil {
 		panic(err)
+	}
+	if len(w.Topologies) > 0 {
+		p.Spec.Topology = w.Topologies[s.Wishes]
 	}
 	for k, wish := range w.wishes(s) {
 		if !s.Has(k) {
@@ -124,14 +135,29 @@ func (w *World) parent(s *Core) (*v1alpha1.UnitedDeployment, *spec.Spec) {
 	if err != nil {
 		panic(fmt.Sprint(err, " ", w.Strategies[s.Strategy]))
 	}
-	w.parents[key] = &parentParts{p, spec}
-	return p, spec
+	w.parents[key] = &parentParts{p, spec, w.revisionOf(s, p, spec)}
+	return w.parents[key]
+}
+
+// revisionOf returns the place of the revision that a spec asks for, which is a new one if there is none yet.
+func (w *World) revisionOf(s *Core, p *v1alpha1.UnitedDeployment, spec *spec.Spec) int {
+	n := len(w.Revisions)
+	if i := slices.IndexFunc(w.Revisions, func(r *revision.Revision) bool { return r.Matches(spec.Content()) }); i >= 0 {
+		return i
+	}
+	r, err := revision.Parse(revision.New(p, world.OwnerOf(p), spec.Content(), int64(n+1), 0))
+	if err != nil {
+		panic(err)
+	}
+	w.Revisions = append(w.Revisions, r)
+	w.VersionOf[r.Name] = s.Version
+	return n
 }
 
 // Input returns what a pass reads of a state, without the children.
 func (w *World) Input(s *Core) *planner.Input {
-	written, spec := w.parent(s)
-	p := &v1alpha1.UnitedDeployment{ObjectMeta: written.ObjectMeta, Spec: written.Spec, Status: *w.Status(s).DeepCopy()}
+	written := w.parent(s)
+	p := &v1alpha1.UnitedDeployment{ObjectMeta: written.object.ObjectMeta, Spec: written.object.Spec, Status: *w.Status(s).DeepCopy()}
 	p.Generation = int64(s.Generation)
 	p.Annotations = map[string]string{}
 	if s.Approved != 0 {
@@ -140,9 +166,9 @@ func (w *World) Input(s *Core) *planner.Input {
 	if s.Forced != 0 {
 		p.Annotations[v1alpha1.AnnotationForceUpdate] = w.texts.values[s.Forced]
 	}
-	return &planner.Input{World: world.World{Parent: p, Spec: spec, Now: At(s.Now), Children: map[string]*world.Child{}, Pods: map[string][]*corev1.Pod{},
+	return &planner.Input{World: world.World{Parent: p, Spec: written.spec, Now: At(s.Now), Children: map[string]*world.Child{}, Pods: map[string][]*corev1.Pod{},
 		Related: map[string][]*unstructured.Unstructured{}, Outlived: map[string][]corev1.Pod{},
 		Revisions: slices.Clone(w.Revisions),
-	}, Update: w.Revisions[s.Version-1],
+	}, Update: w.Revisions[written.update],
 	}
 }

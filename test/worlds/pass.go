@@ -148,7 +148,7 @@ func (k *walk[S]) decide(s, theirs *S) *Pass {
 	k.Read(in, s, theirs)
 	x := &Pass{Core: *k.Core(s), In: in, Plan: k.planned(in), outcomes: map[uint64]outcome{}}
 	if k.w.Mutant != nil {
-		k.w.Mutant(x.Plan)
+		k.w.Mutant(in, x.Plan)
 	}
 	results := planner.Results{}
 	for sub := x.Plan.Next(results); sub != nil; sub = x.Plan.Next(results) {
@@ -186,7 +186,7 @@ func (k *walk[S]) planned(in *planner.Input) *planner.Plan {
 }
 
 // disturbed describes what has happened since a pass has read the world: which child has changed, whether the status
-// has, and after how many writes the pass dies. read is the state that it had read.
+// has, and after how many writes the pass dies. read is the state whose objects of the children it had read.
 type disturbed[S comparable] struct {
 	child  int // -1 if none
 	status bool
@@ -218,11 +218,16 @@ func (k *walk[S]) execute(x *Pass, s *S, d disturbed[S]) *v1alpha1.UnitedDeploym
 		return nil
 	}
 	o := k.outcomeOf(x, &written, stale)
-	k.Published(s, o.status)
+	k.Published(x, s, o.status, d.read)
 	core := k.Core(s)
 	core.Status = o.id
 	if stale == 0 {
 		core.PassGeneration = uint8(x.In.Parent.Generation)
+	}
+	if k.ageless != nil && core.Edited && len(x.Writes)+len(x.Deletes) == 0 {
+		after := *s
+		k.Tidy(&after)
+		core.Edited = !k.settled(&after)
 	}
 	return o.status
 }
@@ -268,7 +273,7 @@ func (k *walk[S]) newOutcome(x *Pass, written *S, stale uint8) outcome {
 // passWhole runs a whole pass on the current state.
 func (k *walk[S]) passWhole(s *S) (S, *Pass, *v1alpha1.UnitedDeploymentStatus) {
 	x, after := k.decide(s, s), *s
-	status := k.execute(x, &after, disturbed[S]{child: -1})
+	status := k.execute(x, &after, disturbed[S]{child: -1, read: s})
 	if core := k.Core(&after); len(x.Writes)+len(x.Deletes) == 0 && core.Race {
 		core.Race = !k.settled(&after)
 	}

@@ -4,9 +4,24 @@
 package worlds
 
 import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
+
+// Observe reads a child and what belongs to it through the adapter.
+func (w *World) Observe(u *unstructured.Unstructured, have adapters.Dependents) *world.Child {
+	o, err := w.Adapter.Observe(u, have)
+	if err != nil {
+		panic(err)
+	}
+	o.StatusOutdated = false // how long a step may take does not matter here
+	if w.Misread != nil {
+		w.Misread(o)
+	}
+	return &world.Child{Object: u, Observed: o}
+}
 
 // mostReads bounds how many children a world keeps as they were read.
 const mostReads = 10_000

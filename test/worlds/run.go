@@ -45,10 +45,7 @@ func States(usually, atLarge int) int {
 func Run[S comparable](t *testing.T, g Game[S], most int) {
 	t.Helper()
 	k, w := Walk(g, most), g.Base()
-	t.Log(k.Told())
-	for _, f := range k.Found() {
-		t.Errorf("%s: %s (%d times)\n%s", f.Rule, f.What, f.Count, f.Story)
-	}
+	k.report(t)
 	for _, exception := range w.Meets {
 		if w.Excepted[exception] == 0 && !testing.Short() {
 			t.Errorf("it is no exception any more: %s", exception)
@@ -56,14 +53,29 @@ func Run[S comparable](t *testing.T, g Game[S], most int) {
 	}
 }
 
-// Convict walks through the world of a wrong controller, and fails the test for each rule that the walk does not find
-// violated.
-func Convict[S comparable](t *testing.T, g Game[S], most int, rules []string) {
+// report fails the test for each violation.
+func (k *Walker[S]) report(t *testing.T) {
 	t.Helper()
-	k := Walk(g, most)
+	t.Log(k.Told())
+	for _, f := range k.Found() {
+		t.Errorf("%s: %s (%d times)\n%s", f.Rule, f.What, f.Count, f.Story)
+	}
+}
+
+// convict walks through the world of a wrong controller until each of its rules is violated, and fails the test for each that the
+// walk does not find violated.
+func convict[S comparable](t *testing.T, g Game[S], most int, rules []string) {
+	t.Helper()
+	k := newWalker(g)
+	// A violation on the way to an end is reported as part of the bad end.
+	isMissing := func(rule string) bool {
+		return !slices.ContainsFunc(k.Found(), func(f *Finding) bool { return f.Rule == rule || strings.Contains(f.What, "{"+rule+" ") })
+	}
+	for ; slices.ContainsFunc(rules, isMissing) && k.visited < min(most, len(k.nodes)); k.visited++ {
+		k.visit(k.visited)
+	}
 	for _, rule := range rules {
-		// A violation on the way to an end is reported as part of the bad end.
-		if !slices.ContainsFunc(k.Found(), func(f *Finding) bool { return f.Rule == rule || strings.Contains(f.What, "{"+rule+" ") }) {
+		if isMissing(rule) {
 			t.Errorf("it is not convicted of %s (%s), but of %v", rule, k.Told(), k.order)
 		}
 	}

@@ -18,8 +18,7 @@ const All = 255
 
 // StrategyOf returns spec.updateStrategy.
 func (w *World) StrategyOf(s *Core) *v1alpha1.UpdateStrategy {
-	p, _ := w.parent(s)
-	return &p.Spec.UpdateStrategy
+	return &w.parent(s).object.Spec.UpdateStrategy
 }
 
 // Rolling reports whether the rollout is coordinated.
@@ -29,7 +28,7 @@ func (w *World) Rolling(s *Core) bool {
 
 // wishes returns what the subsets ask for now.
 func (w *World) wishes(s *Core) []string {
-	if s.Wishes == 0 {
+	if s.Wishes == 0 || len(w.Topologies) > 0 {
 		return w.Wishes
 	}
 	return w.MovedTo[s.Wishes-1]

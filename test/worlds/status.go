@@ -39,6 +39,9 @@ func (w *World) Store(status *v1alpha1.UnitedDeploymentStatus) uint32 {
 	for i := range kept.Subsets {
 		sub := &kept.Subsets[i]
 		sub.ReplicaCounts, sub.Phase, sub.Message = v1alpha1.ReplicaCounts{}, "", ""
+		if w.Drop != nil {
+			w.Drop(sub)
+		}
 	}
 	if kept.Rollout != nil {
 		kept.Rollout.Message, kept.Rollout.LastProgressTime = "", nil

@@ -59,28 +59,41 @@ func (k *walk[S]) root() S {
 	var s S
 	core := k.Core(&s)
 	core.Version, core.Replicas, core.Subsets, core.Generation = k.w.Versions[0], k.w.Replicas, k.w.First, 1
-	kind := kindnesses()[1]
-	for range mostKindSteps {
+	kind := k.kindnesses()[1]
+	rests := k.ageless == nil || k.ageless.Begin(&s)
+	for range mostKindSteps * Int(rests) {
 		what, next, _ := k.next(kind, &s)
-		if what == "" {
+		if what == "" && k.ageless != nil {
+			k.tick(&next)
+			k.Tidy(&next)
+		}
+		if next == s {
 			break
 		}
 		s = next
 	}
-	k.Age(&s)
+	if k.ageless == nil {
+		k.Age(&s)
+	}
 	core.Budget, core.Race = k.w.Budget, false
 	k.Tidy(&s)
 	return s
 }
 
-// Walk visits up to a number of states.
-func Walk[S comparable](g Game[S], most int) *Walker[S] {
+// newWalker returns a walker at the first state of a world.
+func newWalker[S comparable](g Game[S]) *Walker[S] {
 	w := newWalk(g)
 	k := &Walker[S]{walk: w, nodes: []node[S]{{s: w.root(), from: -1}}, known: map[uint64]bool{}, found: map[string]*Finding{}}
 	k.known[w.hash(&k.nodes[0].s)] = true
-	for range kindnesses() {
+	for range w.kindnesses() {
 		k.endedWell = append(k.endedWell, map[uint64]bool{})
 	}
+	return k
+}
+
+// Walk visits up to a number of states.
+func Walk[S comparable](g Game[S], most int) *Walker[S] {
+	k := newWalker(g)
 	for ; k.visited < min(most, len(k.nodes)); k.visited++ {
 		k.visit(k.visited)
 	}
@@ -103,9 +116,16 @@ func (k *Walker[S]) visit(n int) {
 		k.add(n, e.Next, func() string { return e.Name })
 	}
 	k.faults(n, &s, x, happens.List)
-	k.onceIsEnough(n, &s)
-	for i, kind := range kindnesses() {
-		if wrong, trace := k.endsOf(&s, kind, k.endedWell[i]); wrong != "" {
+	if k.ageless == nil {
+		k.onceIsEnough(n, &s)
+	}
+	k.ends(n, &s)
+}
+
+// ends checks how a state ends, whoever is kind to it.
+func (k *Walker[S]) ends(n int, s *S) {
+	for i, kind := range k.kindnesses() {
+		if wrong, trace := k.endsOf(s, kind, k.endedWell[i]); wrong != "" {
 			k.record(n, Breach{"I6", kind.name + ": " + wrong}, k.tell(trace))
 		}
 	}
@@ -130,35 +150,51 @@ func (k *Walker[S]) faults(n int, s *S, x *Pass, happens []Event[S]) {
 		for m := 1; m <= len(x.Writes)+len(x.Deletes); m++ {
 			dead := *s
 			k.Core(&dead).Budget[Deaths]--
-			k.execute(x, &dead, disturbed[S]{child: -1, dies: m})
+			k.execute(x, &dead, disturbed[S]{child: -1, dies: m, read: s})
 			k.add(n, dead, func() string { return fmt.Sprintf("pass dies after %v", x.Does()[:m]) })
 		}
 	}
 	for _, e := range happens {
-		if budget[Stales] > 0 {
-			late := e.Raw
-			core := k.Core(&late)
-			core.Budget[Stales]--
-			k.execute(x, &late, disturbed[S]{child: e.Child, status: core.Status != k.Core(s).Status, read: s})
-			k.add(n, late, func() string { return fmt.Sprintf("stale pass after [%s] %v", e.Name, x.Does()) })
+		if budget[Stales] > 0 && k.overtakes(x, s, &e) {
+			late, how := k.stale(x, s, &e)
+			k.add(n, late, how)
 		}
-		if budget[Lags] > 0 {
-			k.lag(n, s, &e)
+		if budget[Lags] > 0 && !k.alone(&e) {
+			late, how := k.lag(s, &e)
+			k.add(n, late, how)
 		}
 	}
 }
 
-// lag adds a pass that has seen an event on everything but the objects of the children.
-func (k *Walker[S]) lag(n int, s *S, e *Event[S]) {
-	late := e.Raw
+// alone reports whether no pass runs during an event.
+func (k *walk[S]) alone(e *Event[S]) bool { return k.ageless != nil && e.Name == tick }
+
+// overtakes reports whether an event may happen between what a pass reads and what it writes. Without a clock, it is one that
+// the pass cannot notice.
+func (k *walk[S]) overtakes(x *Pass, s *S, e *Event[S]) bool {
+	return k.ageless == nil || !k.alone(e) && len(x.Does()) > 0 && k.Core(&e.Raw).Generation == k.Core(s).Generation
+}
+
+// stale is a pass that writes after an event what it has decided before it.
+func (k *walk[S]) stale(x *Pass, s *S, e *Event[S]) (late S, how func() string) {
+	late = e.Raw
+	core := k.Core(&late)
+	core.Budget[Stales]--
+	k.execute(x, &late, disturbed[S]{child: e.Child, status: core.Status != k.Core(s).Status, read: s})
+	return late, func() string { return fmt.Sprintf("stale pass after [%s] %v", e.Name, x.Does()) }
+}
+
+// lag is a pass that has seen an event on everything but the objects of the children.
+func (k *walk[S]) lag(s *S, e *Event[S]) (late S, how func() string) {
+	late = e.Raw
 	core := k.Core(&late)
 	core.Budget[Lags]--
 	core.Race = true
 	x := k.decide(&e.Raw, s)
 	k.execute(x, &late, disturbed[S]{child: -1, read: s})
-	k.add(n, late, func() string {
+	return late, func() string {
 		return fmt.Sprintf("after [%s] a pass on what was the children's before %v", e.Name, x.Does())
-	})
+	}
 }
 
 // add adds a state, if it is not known yet.
@@ -209,7 +245,7 @@ func (k *walk[S]) show(s *S) string {
 
 // depth returns the number of events to the last visited state.
 func (k *Walker[S]) depth() (depth int) {
-	for n := k.visited - 1; n > 0; n = k.nodes[n].from {
+	for n := min(k.visited, len(k.nodes)) - 1; n > 0; n = k.nodes[n].from {
 		depth++
 	}
 	return depth
