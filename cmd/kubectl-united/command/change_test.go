@@ -126,6 +126,9 @@ func TestRelease(t *testing.T) {
 	o, out := cluster(t, seen)
 	g.Expect(run(o.release(), "web")).To(MatchError("which subsets? web has zone-a, zone-b"))
 	g.Expect(run(o.release(), "web", "--all", "zone-a")).To(MatchError("--all releases all subsets, so it takes no subset"))
+	// An empty variable of a script, zone-b=$PCT, must not release all of zone-b.
+	g.Expect(run(o.release(), "web", "zone-b=")).To(MatchError("zone-b=: write a value, such as zone-b=50%"))
+	g.Expect(run(o.partition(), "web", "zone-b=")).To(MatchError("zone-b=: write a value, such as zone-b=50%"))
 	g.Expect(run(o.release(), "web", "--all")).To(Succeed())
 	g.Expect(out.String()).To(And(
 		MatchRegexp(`Note: all replicas of zone-a run web-\w+ already\n`), ContainSubstring("Note: it is paused, so nothing is released until you run: kubectl united resume web\n"),

@@ -146,9 +146,12 @@ func ReadPartitions(parent *v1alpha1.UnitedDeployment, values []string, of func(
 		return nil, fmt.Errorf("which subsets? %s has %s", parent.Name, strings.Join(SubsetNames(parent), ", "))
 	}
 	for _, text := range values {
-		subset, value, _ := strings.Cut(text, "=")
+		subset, value, valued := strings.Cut(text, "=")
 		if err := hasSubset(parent, subset); err != nil {
 			return nil, err
+		}
+		if valued && value == "" {
+			return nil, fmt.Errorf("%s: write a value, such as %s50%%", text, text)
 		}
 		if slices.ContainsFunc(partitions, func(p change.Partition) bool { return p.Subset == subset }) {
 			return nil, fmt.Errorf("%s is there twice", subset)
