@@ -93,9 +93,25 @@ partitions hold it, and with type RollingUpdate it goes through the steps.`,
 }
 
 func (o *options) set() *cobra.Command {
-	cmd := &cobra.Command{Use: "set", Short: "Change images or environment variables of the pod templates"}
+	cmd := &cobra.Command{
+		Use: "set", Short: "Change images or environment variables of the pod templates",
+		// Without these, cobra answers an unknown command with the help, and the exit code 0.
+		Args: notSet, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
 	cmd.AddCommand(o.setImage(), o.setEnv())
 	return cmd
+}
+
+// notSet is the error for what is no command of set, such as the name of a UnitedDeployment.
+func notSet(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	name := args[0]
+	if len(args) > 1 && !strings.Contains(args[1], "=") {
+		name = args[1]
+	}
+	return fmt.Errorf("set has no command %s; write: kubectl united set image %s CONTAINER=IMAGE, or kubectl united set env %s KEY=VALUE", args[0], name, name)
 }
 
 func (o *options) setImage() *cobra.Command {

@@ -96,11 +96,16 @@ func TestOtherArguments(t *testing.T) {
 		"plan release web zone-a=1":      "to let the API server check this one: kubectl united release web zone-a=1 --dry-run\n",
 		"plan undo web":                  "to let the API server check this one: kubectl united undo web --dry-run\n",
 		"plan web wep":                   "accepts at most 1 arg(s), received 2\n",
+		"set web image=foo":              "error: set has no command web; write: kubectl united set image web CONTAINER=IMAGE, or kubectl united set env web KEY=VALUE\n",
+		"set imgae web web=foo -n shop":  "error: set has no command imgae; write: kubectl united set image web CONTAINER=IMAGE, or kubectl united set env web KEY=VALUE\n",
 		"get pods web":                   "accepts at most 1 arg(s), received 2\n",
 	} {
 		if code, out, errs := runPlan(t, "", strings.Fields(args)...); code != 1 || out != "" || !strings.HasSuffix(errs, want) {
 			t.Errorf("%s: %d %s%s", args, code, out, errs)
 		}
+	}
+	if code, out, errs := runPlan(t, "", "set"); code != 0 || !strings.Contains(out, "Usage:") || errs != "" {
+		t.Errorf("set: %d %s%s", code, out, errs)
 	}
 	for _, kind := range []string{"rollout", "united", "uniteddeployments"} {
 		o, out := cluster(t)
