@@ -27,6 +27,7 @@ import (
 	"github.com/unitedworkloads/united/adapters/all"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/change"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 	"github.com/unitedworkloads/united/controllers/united/world"
@@ -192,6 +193,34 @@ func TestUndo(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(out.String()).To(ContainSubstring(tc.want))
 		})
+	}
+}
+
+// Without a second revision, undo names the field that stalls all the same, and claims nothing of what replicas ever ran.
+func TestUndoTheFirst(t *testing.T) {
+	g := NewWithT(t)
+	const refusal = `spec.serviceName: Invalid value: "x": field is immutable`
+	for _, stalls := range []bool{true, false} {
+		o, _ := cluster(t, func(p *v1alpha1.UnitedDeployment) {
+			if stalls {
+				p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: "True", Reason: v1alpha1.ReasonApplyRefused, ObservedGeneration: 3})
+				p.Status.Subsets = []v1alpha1.SubsetStatus{{Name: "zone-a", Phase: v1alpha1.PhaseStalled, Message: refusal}}
+			}
+		})
+		parent, err := o.one(t.Context(), "web")
+		g.Expect(err).NotTo(HaveOccurred())
+		revisions, err := o.user().Revisions(t.Context(), parent)
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, r := range revisions {
+			if r.Name != parent.Status.CurrentRevision {
+				g.Expect(o.api.Delete(t.Context(), r.Object)).To(Succeed())
+			}
+		}
+		want := "there is nothing to go back to: web has no revision that was the current one before " + known.Short(parent.Status.CurrentRevision)
+		if stalls {
+			want = "what stalls web is not in its pods, which are what undo sets back: correct what the API server refuses: zone-a: " + refusal
+		}
+		g.Expect(run(o.undo(), "web")).To(MatchError(want))
 	}
 }
 

@@ -228,13 +228,16 @@ func GoBack(parent *v1alpha1.UnitedDeployment, in *planner.Input, revisions []*r
 	} else {
 		target, err = Chosen(parent, revisions, to)
 	}
-	if err != nil {
-		return nil, err
-	}
 	stall := view.StallOf(parent, in)
 	if to == "" && stall.KeepsFrom(parent) {
-		return nil, fmt.Errorf("what stalls %s is not in its pods, which are what undo sets back: %s; to go back to %s all the same, give --to-revision %d",
-			parent.Name, stall, known.Short(target.Name), target.Number)
+		anyway := ""
+		if target != nil {
+			anyway = fmt.Sprintf("; to go back to %s all the same, give --to-revision %d", known.Short(target.Name), target.Number)
+		}
+		return nil, fmt.Errorf("what stalls %s is not in its pods, which are what undo sets back: %s%s", parent.Name, stall, anyway)
+	}
+	if err != nil {
+		return nil, err
 	}
 	after, notes, err := change.Undo(parent, target)
 	if err != nil {
