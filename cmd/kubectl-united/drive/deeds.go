@@ -82,8 +82,11 @@ func (m Move) Question(parent *v1alpha1.UnitedDeployment) string {
 	case parent.Status.Rollout != nil && parent.Status.Rollout.Forced:
 		return fmt.Sprintf("Promote %s of %s? It passes all steps, with their pauses and approvals, and failures hold nothing back, because it is forced; only the floor counts.", update, parent.Name)
 	}
-	return fmt.Sprintf("Promote %s of %s? It passes all steps, with their pauses and approvals; the floor, maxUnavailable and failures still count. "+
-		"To pass only one step: kubectl united approve %s.", update, parent.Name, parent.Name)
+	question := fmt.Sprintf("Promote %s of %s? It passes all steps, with their pauses and approvals; the floor, maxUnavailable and failures still count.", update, parent.Name)
+	if _, err := Approve(parent); err == nil {
+		question += fmt.Sprintf(" To pass only one step: kubectl united approve %s.", parent.Name)
+	}
+	return question
 }
 
 // Of moves the rollout to the update revision.
