@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -194,6 +195,28 @@ func TestUndo(t *testing.T) {
 			g.Expect(out.String()).To(ContainSubstring(tc.want))
 		})
 	}
+}
+
+// Like a pause, a refusal is said with what would be released: nothing moves there until it ends.
+func TestRefusalIsSaid(t *testing.T) {
+	g := NewWithT(t)
+	refused := func(p *v1alpha1.UnitedDeployment) {
+		p.Spec.UpdateStrategy.Type = v1alpha1.ManualUpdateStrategy
+		p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: "True", Reason: v1alpha1.ReasonApplyRefused, ObservedGeneration: 3})
+		p.Status.Subsets = []v1alpha1.SubsetStatus{{Name: "zone-a", Phase: v1alpha1.PhaseStalled, Message: "spec.serviceName: field is immutable"}, {Name: "zone-b", DesiredReplicas: 2}}
+	}
+	const said = "the API server refuses the child of zone-a, and until it accepts that, no replica is updated there; why: kubectl united why web"
+	for _, tc := range []struct {
+		args []string
+		said int
+	}{{[]string{"release", "web", "zone-a", "zone-b"}, 1}, {[]string{"partition", "web", "zone-a=0"}, 1}, {[]string{"release", "web", "zone-b"}, 0}, {[]string{"set", "image", "web", "web=web:v3"}, 1}} {
+		o, out := cluster(t, refused)
+		g.Expect(run(o.root(), tc.args...)).To(Succeed())
+		g.Expect(strings.Count(strings.ToLower(out.String()), strings.ToLower(said))).To(Equal(tc.said), "%v: %s", tc.args, out)
+	}
+	o, out := cluster(t)
+	g.Expect(run(o.set(), "image", "web", "web=web:v3")).To(Succeed())
+	g.Expect(out.String()).NotTo(ContainSubstring("refuses"))
 }
 
 // Without a second revision, undo names the field that stalls all the same, and claims nothing of what replicas ever ran.

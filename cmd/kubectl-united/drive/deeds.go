@@ -170,14 +170,18 @@ func ReadPartitions(parent *v1alpha1.UnitedDeployment, values []string, of func(
 
 // idle says why partitions release nothing, though they could.
 func idle(parent *v1alpha1.UnitedDeployment, partitions []change.Partition) (notes []string) {
-	var done []string
+	var done, named []string
 	for _, p := range partitions {
+		named = append(named, p.Subset)
 		if s := world.SubsetStatus(&parent.Status, p.Subset); s != nil && s.DesiredReplicas > 0 && s.UpdatedReplicas >= s.DesiredReplicas {
 			done = append(done, p.Subset)
 		}
 	}
 	if len(done) > 0 {
 		notes = append(notes, fmt.Sprintf("all replicas of %s run %s already", strings.Join(done, ", "), known.Short(parent.Status.UpdateRevision)))
+	}
+	if refused := view.RefusedIn(parent, named...); len(refused) > 0 {
+		notes = append(notes, view.RefusalText(refused, "kubectl united why "+parent.Name))
 	}
 	if parent.Spec.Paused {
 		notes = append(notes, "it is paused, so nothing is released until you run: kubectl united resume "+parent.Name)
