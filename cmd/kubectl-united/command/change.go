@@ -31,7 +31,7 @@ it is, and where that is what stalls, it says which field to set back.`,
 		Example: `  kubectl united undo web
   kubectl united undo web --to-revision 3
   kubectl united undo web --dry-run`,
-		Args: cobra.ExactArgs(1), ValidArgsFunction: o.names,
+		Args: written(cobra.ExactArgs(1)), ValidArgsFunction: o.names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.goBack(cmd.Context(), args[0], to, a)
 		},
@@ -71,7 +71,7 @@ func (o *options) restart() *cobra.Command {
 		Long: `Make a new revision of the same pods, with an annotation in all pod templates. It is rolled out like any other: with type Manual the
 partitions hold it, and with type RollingUpdate it goes through the steps.`,
 		Example: `  kubectl united restart web`,
-		Args:    cobra.ExactArgs(1), ValidArgsFunction: o.names,
+		Args:    written(cobra.ExactArgs(1)), ValidArgsFunction: o.names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			parent, err := o.inView(cmd.Context(), args[0], a)
 			if err != nil {
@@ -120,7 +120,7 @@ func (o *options) setImage() *cobra.Command {
 		Use:     "image NAME CONTAINER=IMAGE...",
 		Short:   "Change the images of containers and init containers, by their names, in all pod templates",
 		Example: `  kubectl united set image web web=registry.example/web:v2`,
-		Args:    cobra.MinimumNArgs(2), ValidArgsFunction: o.names,
+		Args:    written(cobra.MinimumNArgs(2)), ValidArgsFunction: o.names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			images, err := imagesOf(args[1:])
 			if err != nil {
@@ -152,7 +152,7 @@ func (o *options) setEnv() *cobra.Command {
 		Short: "Set environment variables, or remove them, in all containers or one, in all pod templates",
 		Example: `  kubectl united set env web LOG=debug
   kubectl united set env web -c web LOG-`,
-		Args: cobra.MinimumNArgs(2), ValidArgsFunction: o.names,
+		Args: written(cobra.MinimumNArgs(2)), ValidArgsFunction: o.names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			variables, err := variablesOf(args[1:])
 			if err != nil {

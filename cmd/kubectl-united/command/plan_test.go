@@ -99,6 +99,11 @@ func TestOtherArguments(t *testing.T) {
 		"plan web wep":                   "accepts at most 1 arg(s), received 2\n",
 		"set web image=foo":              "error: set has no command web; write: kubectl united set image web CONTAINER=IMAGE, or kubectl united set env web KEY=VALUE\n",
 		"set imgae web web=foo -n shop":  "error: set has no command imgae; write: kubectl united set image web CONTAINER=IMAGE, or kubectl united set env web KEY=VALUE\n",
+		"why":                            "error: write: kubectl united why NAME\n",
+		"undo web zone-a":                "error: write: kubectl united undo NAME, and not: undo web zone-a\n",
+		"approve":                        "error: write: kubectl united approve NAME\n",
+		"release":                        "error: write: kubectl united release NAME SUBSET[=30%|=N]...\n",
+		"set image web":                  "error: write: kubectl united set image NAME CONTAINER=IMAGE..., and not: set image web\n",
 		"get pods web":                   "accepts at most 1 arg(s), received 2\n",
 	} {
 		if code, out, errs := runPlan(t, "", strings.Fields(args)...); code != 1 || out != "" || !strings.HasSuffix(errs, want) {
