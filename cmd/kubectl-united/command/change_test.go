@@ -131,6 +131,10 @@ func TestRelease(t *testing.T) {
 	// An empty variable of a script, zone-b=$PCT, must not release all of zone-b.
 	g.Expect(run(o.release(), "web", "zone-b=")).To(MatchError("zone-b=: write a value, such as zone-b=50%"))
 	g.Expect(run(o.partition(), "web", "zone-b=")).To(MatchError("zone-b=: write a value, such as zone-b=50%"))
+	g.Expect(run(o.release(), "web", "zone-b=10%")).To(Succeed())
+	g.Expect(out.String()).To(And(MatchRegexp(`releases 0 of 2 replicas of zone-b, of web-\w+\n`), ContainSubstring("Note: the least that releases one is zone-b=50%\n")))
+	out.Reset()
+	g.Expect(run(o.pause(), "web")).To(MatchError("web is already paused: nothing was changed"))
 	g.Expect(run(o.release(), "web", "--all")).To(Succeed())
 	g.Expect(out.String()).To(And(
 		MatchRegexp(`Note: all replicas of zone-a run web-\w+ already\n`), ContainSubstring("Note: it is paused, so nothing is released until you run: kubectl united resume web\n"),

@@ -42,7 +42,7 @@ func TestLint(t *testing.T) {
 		"a directory":      {[]string{"-f", dir}, a + ": a" + says, "1 finding"},
 		"all below it":     {[]string{"-R", "-f", dir}, a + ": a" + says + b + ": b" + says, "2 findings"},
 		"a clean one":      {[]string{"-f", "-"}, "", ""},
-		"another kind":     {[]string{"-f", c}, c + ": a: kind: apps.united.dev has no kind UnitedDeploymnt: write UnitedDeployment\n", "1 finding"},
+		"another kind":     {[]string{"-f", c}, c + ": a: kind: apps.united.dev has no kind UnitedDeploymnt: write UnitedDeployment\n", "1 finding, and no UnitedDeployment of apps.united.dev"},
 		"none":             {nil, "", "say which files"},
 		"one there is not": {[]string{"-f", dir + "/c"}, "", "no such file"},
 	} {

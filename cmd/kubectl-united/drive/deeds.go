@@ -58,7 +58,7 @@ func phaseText(parent *v1alpha1.UnitedDeployment) string {
 func Pause(parent *v1alpha1.UnitedDeployment, paused bool) (*Deed, error) {
 	state := map[bool]string{true: "paused", false: "not paused"}[paused]
 	if parent.Spec.Paused == paused {
-		return nil, fmt.Errorf("%s is %s", parent.Name, state)
+		return nil, fmt.Errorf("%s is already %s: nothing was changed", parent.Name, state)
 	}
 	return &Deed{What: state, Operations: []change.Operation{{Op: "add", Path: "/spec/paused", Value: paused}}}, nil
 }
@@ -168,11 +168,14 @@ func ReadPartitions(parent *v1alpha1.UnitedDeployment, values []string, of func(
 	return partitions, nil
 }
 
-// idle says why partitions release nothing, though they could.
+// idle says why partitions release nothing, though they could, and what would release something.
 func idle(parent *v1alpha1.UnitedDeployment, partitions []change.Partition) (notes []string) {
 	var done, named []string
 	for _, p := range partitions {
 		named = append(named, p.Subset)
+		if p.Hint != "" {
+			notes = append(notes, p.Hint)
+		}
 		if s := world.SubsetStatus(&parent.Status, p.Subset); s != nil && s.DesiredReplicas > 0 && s.UpdatedReplicas >= s.DesiredReplicas {
 			done = append(done, p.Subset)
 		}
