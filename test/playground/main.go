@@ -93,11 +93,13 @@ The samples in config/samples come up in it (their README says what a few need);
   kubectl apply -f %s
   kubectl get united,sts,pods -o wide
 
-Stage a new image (no pod is updated, because every zone is held), then release zone by zone:
+Stage a new image (no pod is updated, because every zone is held), then release that revision zone by zone:
 
   kubectl patch united web --type=json -p '[{"op":"replace","path":"/spec/template/statefulSetTemplate/spec/template/spec/containers/0/image","value":"registry.example/web:v2"}]'
-  kubectl patch united web --type=merge -p '{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-a":0}}}}}'
-  kubectl patch united web --type=merge -p '{"spec":{"updateStrategy":{"manualUpdate":{"partitions":{"zone-b":"50%%"}}}}}'
+  kubectl wait --for=condition=Ready united/web
+  REVISION=$(kubectl get united web -o jsonpath='{.status.updateRevision}')
+  kubectl patch united web --type=json -p '[{"op":"add","path":"/spec/updateStrategy/manualUpdate","value":{"revision":"'$REVISION'","partitions":{"zone-a":0}}}]'
+  kubectl patch united web --type=json -p '[{"op":"add","path":"/spec/updateStrategy/manualUpdate","value":{"revision":"'$REVISION'","partitions":{"zone-a":0,"zone-b":"50%%"}}}]'
   kubectl get united web -o wide
 
 Or with the plugin: kubectl united status web, kubectl united release web zone-a, kubectl united why web. Or on a page: kubectl united dashboard prints the address of one,

@@ -22,6 +22,8 @@ type Partition struct {
 	Subset string
 	Value  intstr.IntOrString
 	Text   string
+	// Hint says what else the user should know; "" for nothing.
+	Hint string
 }
 
 // everything holds a subset, also when it grows.
@@ -48,12 +50,12 @@ func Release(parent *v1alpha1.UnitedDeployment, subset, value string, canary boo
 		p, err := described(subset, intstr.FromString(fmt.Sprintf("%d%%", 100-share)), replicas)
 		if least, _ := exactly(subset, 1, replicas); err == nil && share > 0 && share < 100 && strings.Contains(p.Text, " releases 0 of ") && least.Value.Type == intstr.String {
 			highest, _ := strconv.Atoi(strings.TrimSuffix(least.Value.StrVal, "%"))
-			p.Text += fmt.Sprintf("; the least that releases one is %s=%d%%", subset, 100-highest)
+			p.Hint = fmt.Sprintf("the least that releases one is %s=%d%%", subset, 100-highest)
 		}
 		return p, err
 	}
 	if amount.IntVal > replicas {
-		return Partition{}, fmt.Errorf("%s=%s: the subset has %d replicas", subset, value, replicas)
+		return Partition{}, fmt.Errorf("%s=%s: it must be at most %d, the replicas of the subset", subset, value, replicas)
 	}
 	return exactly(subset, amount.IntVal, replicas)
 }
@@ -120,7 +122,7 @@ func described(subset string, value intstr.IntOrString, replicas int32) (Partiti
 	if value.Type == intstr.String {
 		text = strconv.Quote(text)
 	}
-	return Partition{subset, value, fmt.Sprintf("partition %s releases %d of %d replicas of %s", text, replicas-protected, replicas, subset)}, nil
+	return Partition{Subset: subset, Value: value, Text: fmt.Sprintf("partition %s releases %d of %d replicas of %s", text, replicas-protected, replicas, subset)}, nil
 }
 
 // protects returns how many of the replicas of a subset a partition protects.

@@ -26,12 +26,12 @@ func TestRelease(t *testing.T) {
 	}{
 		{3, "", false, "0: partition 0 releases 3 of 3 replicas of a"},
 		{10, "30%", false, `70%: partition "70%" releases 3 of 10 replicas of a`},
-		{3, "30%", false, `70%: partition "70%" releases 0 of 3 replicas of a; the least that releases one is a=34%`},
+		{3, "30%", false, `70%: partition "70%" releases 0 of 3 replicas of a`},
 		{10, "4", false, `60%: partition "60%" releases 4 of 10 replicas of a`},
 		{10, "0", false, `100%: partition "100%" releases 0 of 10 replicas of a`},
 		{3, "3", false, `0%: partition "0%" releases 3 of 3 replicas of a`},
 		{200, "3", false, "197: partition 197 releases 3 of 200 replicas of a (a number, because no percentage releases 3 of so many: when the subset grows, it releases more)"},
-		{3, "4", false, "a=4: the subset has 3 replicas"},
+		{3, "4", false, "a=4: it must be at most 3, the replicas of the subset"},
 		{3, "half", false, "a=half: it must be a whole number from 0, or a percentage from 0% to 100%"},
 		{3, "-1", false, "a=-1: it must be a whole number from 0, or a percentage from 0% to 100%"},
 		{3, "101%", false, "a=101%: it must be a whole number from 0, or a percentage from 0% to 100%"},
@@ -47,6 +47,9 @@ func TestRelease(t *testing.T) {
 		got := p.Value.String() + ": " + p.Text
 		if err != nil {
 			got = err.Error()
+		}
+		if hint := "the least that releases one is a=34%"; (p.Hint == hint) != (c.replicas == 3 && c.value == "30%") {
+			t.Errorf("%d, %q: hint %q", c.replicas, c.value, p.Hint)
 		}
 		if got != c.want {
 			t.Errorf("%d, %q, canary %t: %s, want %s", c.replicas, c.value, c.canary, got, c.want)

@@ -38,9 +38,9 @@ func Back(parent *v1alpha1.UnitedDeployment, revisions []*revision.Revision) (*r
 	}
 	hint := ""
 	if len(revisions) > 1 {
-		hint = ", but it has other revisions, which it never ran everywhere: choose one with --to-revision, see kubectl united history " + parent.Name
+		hint = ", but it has other revisions: choose one with --to-revision, see kubectl united history " + parent.Name
 	}
-	return nil, fmt.Errorf("there is nothing to go back to: %s is the only revision that all replicas of %s ever ran%s", known.Short(status.CurrentRevision), parent.Name, hint)
+	return nil, fmt.Errorf("there is nothing to go back to: %s has no revision that was the current one before %s%s", parent.Name, known.Short(status.CurrentRevision), hint)
 }
 
 // Undo returns the parent with a spec that asks for a revision. What is not part of revisions stays. Notes say what else the

@@ -31,7 +31,7 @@ it is, and where that is what stalls, it says which field to set back.`,
 		Example: `  kubectl united undo web
   kubectl united undo web --to-revision 3
   kubectl united undo web --dry-run`,
-		Args: cobra.ExactArgs(1), ValidArgsFunction: o.names,
+		Args: written(cobra.ExactArgs(1)), ValidArgsFunction: o.names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.goBack(cmd.Context(), args[0], to, a)
 		},
@@ -71,7 +71,7 @@ func (o *options) restart() *cobra.Command {
 		Long: `Make a new revision of the same pods, with an annotation in all pod templates. It is rolled out like any other: with type Manual the
 partitions hold it, and with type RollingUpdate it goes through the steps.`,
 		Example: `  kubectl united restart web`,
-		Args:    cobra.ExactArgs(1), ValidArgsFunction: o.names,
+		Args:    written(cobra.ExactArgs(1)), ValidArgsFunction: o.names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			parent, err := o.inView(cmd.Context(), args[0], a)
 			if err != nil {
@@ -93,9 +93,25 @@ partitions hold it, and with type RollingUpdate it goes through the steps.`,
 }
 
 func (o *options) set() *cobra.Command {
-	cmd := &cobra.Command{Use: "set", Short: "Change images or environment variables of the pod templates"}
+	cmd := &cobra.Command{
+		Use: "set", Short: "Change images or environment variables of the pod templates",
+		// Without these, cobra answers an unknown command with the help, and the exit code 0.
+		Args: notSet, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
 	cmd.AddCommand(o.setImage(), o.setEnv())
 	return cmd
+}
+
+// notSet is the error for what is no command of set, such as the name of a UnitedDeployment.
+func notSet(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	name := args[0]
+	if len(args) > 1 && !strings.Contains(args[1], "=") {
+		name = args[1]
+	}
+	return fmt.Errorf("set has no command %s; write: kubectl united set image %s CONTAINER=IMAGE, or kubectl united set env %s KEY=VALUE", args[0], name, name)
 }
 
 func (o *options) setImage() *cobra.Command {
@@ -104,7 +120,7 @@ func (o *options) setImage() *cobra.Command {
 		Use:     "image NAME CONTAINER=IMAGE...",
 		Short:   "Change the images of containers and init containers, by their names, in all pod templates",
 		Example: `  kubectl united set image web web=registry.example/web:v2`,
-		Args:    cobra.MinimumNArgs(2), ValidArgsFunction: o.names,
+		Args:    written(cobra.MinimumNArgs(2)), ValidArgsFunction: o.names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			images, err := imagesOf(args[1:])
 			if err != nil {
@@ -136,7 +152,7 @@ func (o *options) setEnv() *cobra.Command {
 		Short: "Set environment variables, or remove them, in all containers or one, in all pod templates",
 		Example: `  kubectl united set env web LOG=debug
   kubectl united set env web -c web LOG-`,
-		Args: cobra.MinimumNArgs(2), ValidArgsFunction: o.names,
+		Args: written(cobra.MinimumNArgs(2)), ValidArgsFunction: o.names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			variables, err := variablesOf(args[1:])
 			if err != nil {

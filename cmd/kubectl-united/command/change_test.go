@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -27,6 +28,7 @@ import (
 	"github.com/unitedworkloads/united/adapters/all"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/change"
+	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 	"github.com/unitedworkloads/united/controllers/united/world"
@@ -126,6 +128,13 @@ func TestRelease(t *testing.T) {
 	o, out := cluster(t, seen)
 	g.Expect(run(o.release(), "web")).To(MatchError("which subsets? web has zone-a, zone-b"))
 	g.Expect(run(o.release(), "web", "--all", "zone-a")).To(MatchError("--all releases all subsets, so it takes no subset"))
+	// An empty variable of a script, zone-b=$PCT, must not release all of zone-b.
+	g.Expect(run(o.release(), "web", "zone-b=")).To(MatchError("zone-b=: write a value, such as zone-b=50%"))
+	g.Expect(run(o.partition(), "web", "zone-b=")).To(MatchError("zone-b=: write a value, such as zone-b=50%"))
+	g.Expect(run(o.release(), "web", "zone-b=10%")).To(Succeed())
+	g.Expect(out.String()).To(And(MatchRegexp(`releases 0 of 2 replicas of zone-b, of web-\w+\n`), ContainSubstring("Note: the least that releases one is zone-b=50%\n")))
+	out.Reset()
+	g.Expect(run(o.pause(), "web")).To(MatchError("web is already paused: nothing was changed"))
 	g.Expect(run(o.release(), "web", "--all")).To(Succeed())
 	g.Expect(out.String()).To(And(
 		MatchRegexp(`Note: all replicas of zone-a run web-\w+ already\n`), ContainSubstring("Note: it is paused, so nothing is released until you run: kubectl united resume web\n"),
@@ -189,6 +198,56 @@ func TestUndo(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(out.String()).To(ContainSubstring(tc.want))
 		})
+	}
+}
+
+// Like a pause, a refusal is said with what would be released: nothing moves there until it ends.
+func TestRefusalIsSaid(t *testing.T) {
+	g := NewWithT(t)
+	refused := func(p *v1alpha1.UnitedDeployment) {
+		p.Spec.UpdateStrategy.Type = v1alpha1.ManualUpdateStrategy
+		p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: "True", Reason: v1alpha1.ReasonApplyRefused, ObservedGeneration: 3})
+		p.Status.Subsets = []v1alpha1.SubsetStatus{{Name: "zone-a", Phase: v1alpha1.PhaseStalled, Message: "spec.serviceName: field is immutable"}, {Name: "zone-b", DesiredReplicas: 2}}
+	}
+	const said = "the API server refuses the child of zone-a, and until it accepts that, no replica is updated there; why: kubectl united why web"
+	for _, tc := range []struct {
+		args []string
+		said int
+	}{{[]string{"release", "web", "zone-a", "zone-b"}, 1}, {[]string{"partition", "web", "zone-a=0"}, 1}, {[]string{"release", "web", "zone-b"}, 0}, {[]string{"set", "image", "web", "web=web:v3"}, 1}} {
+		o, out := cluster(t, refused)
+		g.Expect(run(o.root(), tc.args...)).To(Succeed())
+		g.Expect(strings.Count(strings.ToLower(out.String()), strings.ToLower(said))).To(Equal(tc.said), "%v: %s", tc.args, out)
+	}
+	o, out := cluster(t)
+	g.Expect(run(o.set(), "image", "web", "web=web:v3")).To(Succeed())
+	g.Expect(out.String()).NotTo(ContainSubstring("refuses"))
+}
+
+// Without a second revision, undo names the field that stalls all the same, and claims nothing of what replicas ever ran.
+func TestUndoTheFirst(t *testing.T) {
+	g := NewWithT(t)
+	const refusal = `spec.serviceName: Invalid value: "x": field is immutable`
+	for _, stalls := range []bool{true, false} {
+		o, _ := cluster(t, func(p *v1alpha1.UnitedDeployment) {
+			if stalls {
+				p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: "True", Reason: v1alpha1.ReasonApplyRefused, ObservedGeneration: 3})
+				p.Status.Subsets = []v1alpha1.SubsetStatus{{Name: "zone-a", Phase: v1alpha1.PhaseStalled, Message: refusal}}
+			}
+		})
+		parent, err := o.one(t.Context(), "web")
+		g.Expect(err).NotTo(HaveOccurred())
+		revisions, err := o.user().Revisions(t.Context(), parent)
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, r := range revisions {
+			if r.Name != parent.Status.CurrentRevision {
+				g.Expect(o.api.Delete(t.Context(), r.Object)).To(Succeed())
+			}
+		}
+		want := "there is nothing to go back to: web has no revision that was the current one before " + known.Short(parent.Status.CurrentRevision)
+		if stalls {
+			want = "what stalls web is not in its pods, which are what undo sets back: correct what the API server refuses: zone-a: " + refusal
+		}
+		g.Expect(run(o.undo(), "web")).To(MatchError(want))
 	}
 }
 

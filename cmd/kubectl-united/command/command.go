@@ -112,6 +112,21 @@ var groups = []*cobra.Group{
 	{ID: "change", Title: "Change:"}, {ID: "check", Title: "Check, in a pipeline:"},
 }
 
+// written checks the arguments of a command, and otherwise says how it is written, where cobra only counts.
+func written(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if check(cmd, args) == nil {
+			return nil
+		}
+		path := strings.TrimPrefix(cmd.CommandPath(), "kubectl united ")
+		usage := "write: kubectl united " + strings.TrimSuffix(path, cmd.Name()) + cmd.Use
+		if len(args) > 0 {
+			usage += ", and not: " + path + " " + strings.Join(args, " ")
+		}
+		return errors.New(usage)
+	}
+}
+
 // unqualify takes away the resource from the first argument, RESOURCE/NAME.
 func unqualify(args []string) {
 	for i := range min(1, len(args)) {

@@ -33,25 +33,42 @@ func (e *edits) apply(parent *v1alpha1.UnitedDeployment) error {
 	if e.given("paused") {
 		parent.Spec.Paused = e.paused
 	}
-	if len(e.partitions) > 0 {
-		partitions, err := drive.ReadPartitions(parent, e.partitions, change.Set)
-		if err != nil {
-			return err
-		}
-		parent.Spec.UpdateStrategy.ManualUpdate = change.With(parent.Spec.UpdateStrategy.ManualUpdate, partitions)
+	otherPods, err := e.applyImages(parent)
+	if err != nil || len(e.partitions) == 0 {
+		return err
 	}
-	if len(e.images) == 0 {
-		return nil
-	}
-	images, err := imagesOf(e.images)
+	partitions, err := drive.ReadPartitions(parent, e.partitions, change.Set)
 	if err != nil {
 		return err
 	}
-	after, _, err := change.SetImages(parent, images)
-	if err == nil {
-		parent.Spec = after.Spec
+	m := &parent.Spec.UpdateStrategy.ManualUpdate
+	if otherPods { // their revision has no name yet: bound to it is what is not bound
+		if *m != nil && (*m).Revision != "" {
+			*m = nil
+		}
+		*m = change.With(*m, partitions)
+		return nil
 	}
-	return err
+	*m = change.Bound(parent, partitions)
+	return nil
+}
+
+// applyImages sets the images, and reports whether that makes other pods.
+func (e *edits) applyImages(parent *v1alpha1.UnitedDeployment) (otherPods bool, err error) {
+	if len(e.images) == 0 {
+		return false, nil
+	}
+	images, err := imagesOf(e.images)
+	if err != nil {
+		return false, err
+	}
+	after, _, err := change.SetImages(parent, images)
+	if err != nil {
+		return false, err
+	}
+	operations, err := change.Operations(parent, after)
+	parent.Spec = after.Spec
+	return len(operations) > 0, err
 }
 
 // imagesOf reads CONTAINER=IMAGE.

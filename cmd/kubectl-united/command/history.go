@@ -23,7 +23,7 @@ func (o *options) history() *cobra.Command {
 		Short: "Show the revisions, their images, and who runs them",
 		Example: `  kubectl united history web
   kubectl annotate controllerrevision web-vyk40fz0j037rfbdyk3fd6k47p kubernetes.io/change-cause="new cache"`,
-		Args: cobra.ExactArgs(1), ValidArgsFunction: o.names,
+		Args: written(cobra.ExactArgs(1)), ValidArgsFunction: o.names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.showHistory(cmd.Context(), args[0], output)
 		},
@@ -91,7 +91,7 @@ Without flags these are the current and the update revision.`,
 		Example: `  kubectl united diff web
   kubectl united diff web --revision 3
   kubectl united diff web --revision web-vyk40fz0j0 --to 5`,
-		Args: cobra.ExactArgs(1), ValidArgsFunction: o.names,
+		Args: written(cobra.ExactArgs(1)), ValidArgsFunction: o.names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.showDiff(cmd.Context(), args[0], from, to, output)
 		},

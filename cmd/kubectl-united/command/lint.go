@@ -73,6 +73,8 @@ func (o *options) lintFiles(files []string, recursive bool, output string) error
 		}
 	}
 	switch {
+	case len(findings) > 0 && count == 0:
+		return fmt.Errorf("%s, and no UnitedDeployment of apps.united.dev", counted(len(findings), "finding"))
 	case len(findings) > 0:
 		return fmt.Errorf("%s in %s", counted(len(findings), "finding"), counted(count, "UnitedDeployment"))
 	case count == 0:

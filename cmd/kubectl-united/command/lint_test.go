@@ -27,6 +27,7 @@ func TestLint(t *testing.T) {
 		return path
 	}
 	a, b := write("a.yaml", strings.ReplaceAll(nameless, "%", "a")), write("deeper/b.yml", strings.ReplaceAll(nameless, "%", "b"))
+	c := write("deeper/still/c.yml.other", strings.NewReplacer("%", "a", "UnitedDeployment", "UnitedDeploymnt").Replace(nameless))
 	write("notes.txt", "not: {{ yaml }}")
 	clean, err := os.ReadFile("../../../config/samples/web.yaml")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -41,6 +42,7 @@ func TestLint(t *testing.T) {
 		"a directory":      {[]string{"-f", dir}, a + ": a" + says, "1 finding"},
 		"all below it":     {[]string{"-R", "-f", dir}, a + ": a" + says + b + ": b" + says, "2 findings"},
 		"a clean one":      {[]string{"-f", "-"}, "", ""},
+		"another kind":     {[]string{"-f", c}, c + ": a: kind: apps.united.dev has no kind UnitedDeploymnt: write UnitedDeployment\n", "1 finding, and no UnitedDeployment of apps.united.dev"},
 		"none":             {nil, "", "say which files"},
 		"one there is not": {[]string{"-f", dir + "/c"}, "", "no such file"},
 	} {

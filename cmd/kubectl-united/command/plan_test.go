@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
 
@@ -96,11 +97,21 @@ func TestOtherArguments(t *testing.T) {
 		"plan release web zone-a=1":      "to let the API server check this one: kubectl united release web zone-a=1 --dry-run\n",
 		"plan undo web":                  "to let the API server check this one: kubectl united undo web --dry-run\n",
 		"plan web wep":                   "accepts at most 1 arg(s), received 2\n",
+		"set web image=foo":              "error: set has no command web; write: kubectl united set image web CONTAINER=IMAGE, or kubectl united set env web KEY=VALUE\n",
+		"set imgae web web=foo -n shop":  "error: set has no command imgae; write: kubectl united set image web CONTAINER=IMAGE, or kubectl united set env web KEY=VALUE\n",
+		"why":                            "error: write: kubectl united why NAME\n",
+		"undo web zone-a":                "error: write: kubectl united undo NAME, and not: undo web zone-a\n",
+		"approve":                        "error: write: kubectl united approve NAME\n",
+		"release":                        "error: write: kubectl united release NAME SUBSET[=30%|=N]...\n",
+		"set image web":                  "error: write: kubectl united set image NAME CONTAINER=IMAGE..., and not: set image web\n",
 		"get pods web":                   "accepts at most 1 arg(s), received 2\n",
 	} {
 		if code, out, errs := runPlan(t, "", strings.Fields(args)...); code != 1 || out != "" || !strings.HasSuffix(errs, want) {
 			t.Errorf("%s: %d %s%s", args, code, out, errs)
 		}
+	}
+	if code, out, errs := runPlan(t, "", "set"); code != 0 || !strings.Contains(out, "Usage:") || errs != "" {
+		t.Errorf("set: %d %s%s", code, out, errs)
 	}
 	for _, kind := range []string{"rollout", "united", "uniteddeployments"} {
 		o, out := cluster(t)
@@ -137,6 +148,26 @@ func TestEdits(t *testing.T) {
 	}
 	if text := string(parent.Spec.Template.StatefulSetTemplate.Raw); !strings.Contains(text, `"image":"app:v2"`) || *parent.Spec.Replicas != 6 {
 		t.Error(text)
+	}
+	// As partition does it: bound to the update revision, without what is bound to an earlier one. With other pods the revision is not
+	// known yet, and is that of the pods.
+	for _, c := range []struct {
+		was, image, revision string
+		partitions           int
+	}{{"web-1", "", "web-2", 1}, {"web-2", "", "web-2", 2}, {"", "", "web-2", 2}, {"web-2", "web=app:v2", "", 1}, {"", "web=app:v2", "", 2}} {
+		parent := read()
+		parent.Status.UpdateRevision = "web-2"
+		parent.Spec.UpdateStrategy.ManualUpdate = &v1alpha1.ManualUpdate{Revision: c.was, Partitions: map[string]intstr.IntOrString{"zone-b": intstr.FromInt32(0)}}
+		e := edits{partitions: []string{"zone-a=0"}, given: none}
+		if c.image != "" {
+			e.images = []string{c.image}
+		}
+		if err := e.apply(parent); err != nil {
+			t.Fatal(err)
+		}
+		if m := parent.Spec.UpdateStrategy.ManualUpdate; m.Revision != c.revision || len(m.Partitions) != c.partitions {
+			t.Errorf("%+v: %+v", c, m)
+		}
 	}
 	for _, c := range []struct {
 		edits

@@ -25,7 +25,7 @@ func (o *options) release() *cobra.Command {
   kubectl united release web zone-b=50% zone-c=1
   kubectl united release web zone-a --canary
   kubectl united release web --all`,
-		Args: cobra.MinimumNArgs(1), ValidArgsFunction: o.namesAndSubsets,
+		Args: written(cobra.MinimumNArgs(1)), ValidArgsFunction: o.namesAndSubsets,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.does(cmd.Context(), args[0], a, func(parent *v1alpha1.UnitedDeployment) (*drive.Deed, error) {
 				subsets := args[1:]
@@ -53,7 +53,7 @@ func (o *options) partition() *cobra.Command {
 		Use:     "partition NAME SUBSET=PARTITION...",
 		Short:   "Set the partitions of subsets (type Manual), as in spec.updateStrategy.manualUpdate.partitions",
 		Example: `  kubectl united partition web zone-a=0 zone-b=50%`,
-		Args:    cobra.MinimumNArgs(1), ValidArgsFunction: o.namesAndSubsets,
+		Args:    written(cobra.MinimumNArgs(1)), ValidArgsFunction: o.namesAndSubsets,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.does(cmd.Context(), args[0], a, func(parent *v1alpha1.UnitedDeployment) (*drive.Deed, error) {
 				return drive.Partitions(parent, args[1:], change.Set)
@@ -71,7 +71,7 @@ func (o *options) hold() *cobra.Command {
 		Short: "Hold subsets (type Manual), or all of them: what is not updated yet stays",
 		Example: `  kubectl united hold web
   kubectl united hold web zone-b`,
-		Args: cobra.MinimumNArgs(1), ValidArgsFunction: o.namesAndSubsets,
+		Args: written(cobra.MinimumNArgs(1)), ValidArgsFunction: o.namesAndSubsets,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.brakes(cmd.Context(), args[0], a, func(parent *v1alpha1.UnitedDeployment) (*drive.Deed, error) {
 				return drive.Hold(parent, args[1:])

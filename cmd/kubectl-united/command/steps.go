@@ -16,7 +16,7 @@ func (o *options) approve() *cobra.Command {
 	a := &acting{}
 	cmd := &cobra.Command{
 		Use: "approve NAME", Short: "Approve the step that waits for it (type RollingUpdate)",
-		Args: cobra.ExactArgs(1), ValidArgsFunction: o.names,
+		Args: written(cobra.ExactArgs(1)), ValidArgsFunction: o.names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.does(cmd.Context(), args[0], a, drive.Approve)
 		},
@@ -36,7 +36,7 @@ func (o *options) resume() *cobra.Command {
 func (o *options) pausing(use, short string, paused bool) *cobra.Command {
 	a := &acting{}
 	cmd := &cobra.Command{
-		Use: use, Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: o.names,
+		Use: use, Short: short, Args: written(cobra.ExactArgs(1)), ValidArgsFunction: o.names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			act := o.does // resuming releases what is in view
 			if paused {
@@ -61,7 +61,7 @@ func (o *options) retry() *cobra.Command {
 	a := &acting{}
 	cmd := &cobra.Command{
 		Use: "retry NAME", Short: "Measure the checks of the rollout anew, or roll out a rejected revision once more (type RollingUpdate)",
-		Args: cobra.ExactArgs(1), ValidArgsFunction: o.names,
+		Args: written(cobra.ExactArgs(1)), ValidArgsFunction: o.names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.does(cmd.Context(), args[0], a, func(parent *v1alpha1.UnitedDeployment) (*drive.Deed, error) { return drive.Retry(parent, time.Now()) })
 		},
@@ -74,7 +74,7 @@ func (o *options) retry() *cobra.Command {
 func (o *options) moving(use, short string, m drive.Move) *cobra.Command {
 	a := &acting{}
 	cmd := &cobra.Command{
-		Use: use, Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: o.names,
+		Use: use, Short: short, Args: written(cobra.ExactArgs(1)), ValidArgsFunction: o.names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.does(cmd.Context(), args[0], a, func(parent *v1alpha1.UnitedDeployment) (*drive.Deed, error) {
 				d, err := m.Of(parent, time.Now())

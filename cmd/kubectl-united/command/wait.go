@@ -42,7 +42,7 @@ manager has observed the last change, or renewed its Lease (if you may read that
 connection at the start, no right, a wrong flag. A status of an earlier change never counts.`,
 		Example: `  kubectl united wait web
   kubectl united wait web --for complete --timeout 1h`,
-		Args: func(cmd *cobra.Command, args []string) error { return unasked(cobra.ExactArgs(1)(cmd, args)) }, ValidArgsFunction: o.names,
+		Args: func(cmd *cobra.Command, args []string) error { return unasked(written(cobra.ExactArgs(1))(cmd, args)) }, ValidArgsFunction: o.names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, kind := range kinds {
 				if what == kind {

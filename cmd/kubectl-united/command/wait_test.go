@@ -81,7 +81,7 @@ func TestWait(t *testing.T) {
 		"a wrong name":   {settled(), []string{"wep"}, 4, "", "did you mean web?"},
 		"a wrong word":   {settled(), []string{"web", "--for", "done"}, 4, "", "it can be settled, complete or held"},
 		"a wrong flag":   {settled(), []string{"web", "--fro", "held"}, 4, "", "unknown flag"},
-		"without a name": {settled(), nil, 4, "", "accepts 1 arg"},
+		"without a name": {settled(), nil, 4, "", "write: kubectl united wait NAME"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -19,7 +19,7 @@ func (o *options) why() *cobra.Command {
 			"of the manager says that it would end what was found.",
 		Example: `  kubectl united why web
   kubectl united why web -o json`,
-		Args: cobra.ExactArgs(1), ValidArgsFunction: o.names,
+		Args: written(cobra.ExactArgs(1)), ValidArgsFunction: o.names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			parent, err := o.one(cmd.Context(), args[0])
 			if err != nil {

@@ -58,7 +58,7 @@ func phaseText(parent *v1alpha1.UnitedDeployment) string {
 func Pause(parent *v1alpha1.UnitedDeployment, paused bool) (*Deed, error) {
 	state := map[bool]string{true: "paused", false: "not paused"}[paused]
 	if parent.Spec.Paused == paused {
-		return nil, fmt.Errorf("%s is %s", parent.Name, state)
+		return nil, fmt.Errorf("%s is already %s: nothing was changed", parent.Name, state)
 	}
 	return &Deed{What: state, Operations: []change.Operation{{Op: "add", Path: "/spec/paused", Value: paused}}}, nil
 }
@@ -82,8 +82,11 @@ func (m Move) Question(parent *v1alpha1.UnitedDeployment) string {
 	case parent.Status.Rollout != nil && parent.Status.Rollout.Forced:
 		return fmt.Sprintf("Promote %s of %s? It passes all steps, with their pauses and approvals, and failures hold nothing back, because it is forced; only the floor counts.", update, parent.Name)
 	}
-	return fmt.Sprintf("Promote %s of %s? It passes all steps, with their pauses and approvals; the floor, maxUnavailable and failures still count. "+
-		"To pass only one step: kubectl united approve %s.", update, parent.Name, parent.Name)
+	question := fmt.Sprintf("Promote %s of %s? It passes all steps, with their pauses and approvals; the floor, maxUnavailable and failures still count.", update, parent.Name)
+	if _, err := Approve(parent); err == nil {
+		question += fmt.Sprintf(" To pass only one step: kubectl united approve %s.", parent.Name)
+	}
+	return question
 }
 
 // Of moves the rollout to the update revision.
@@ -146,9 +149,12 @@ func ReadPartitions(parent *v1alpha1.UnitedDeployment, values []string, of func(
 		return nil, fmt.Errorf("which subsets? %s has %s", parent.Name, strings.Join(SubsetNames(parent), ", "))
 	}
 	for _, text := range values {
-		subset, value, _ := strings.Cut(text, "=")
+		subset, value, valued := strings.Cut(text, "=")
 		if err := hasSubset(parent, subset); err != nil {
 			return nil, err
+		}
+		if valued && value == "" {
+			return nil, fmt.Errorf("%s: write a value, such as %s50%%", text, text)
 		}
 		if slices.ContainsFunc(partitions, func(p change.Partition) bool { return p.Subset == subset }) {
 			return nil, fmt.Errorf("%s is there twice", subset)
@@ -162,16 +168,23 @@ func ReadPartitions(parent *v1alpha1.UnitedDeployment, values []string, of func(
 	return partitions, nil
 }
 
-// idle says why partitions release nothing, though they could.
+// idle says why partitions release nothing, though they could, and what would release something.
 func idle(parent *v1alpha1.UnitedDeployment, partitions []change.Partition) (notes []string) {
-	var done []string
+	var done, named []string
 	for _, p := range partitions {
+		named = append(named, p.Subset)
+		if p.Hint != "" {
+			notes = append(notes, p.Hint)
+		}
 		if s := world.SubsetStatus(&parent.Status, p.Subset); s != nil && s.DesiredReplicas > 0 && s.UpdatedReplicas >= s.DesiredReplicas {
 			done = append(done, p.Subset)
 		}
 	}
 	if len(done) > 0 {
 		notes = append(notes, fmt.Sprintf("all replicas of %s run %s already", strings.Join(done, ", "), known.Short(parent.Status.UpdateRevision)))
+	}
+	if refused := view.RefusedIn(parent, named...); len(refused) > 0 {
+		notes = append(notes, view.RefusalText(refused, "kubectl united why "+parent.Name))
 	}
 	if parent.Spec.Paused {
 		notes = append(notes, "it is paused, so nothing is released until you run: kubectl united resume "+parent.Name)
@@ -225,13 +238,16 @@ func GoBack(parent *v1alpha1.UnitedDeployment, in *planner.Input, revisions []*r
 	} else {
 		target, err = Chosen(parent, revisions, to)
 	}
-	if err != nil {
-		return nil, err
-	}
 	stall := view.StallOf(parent, in)
 	if to == "" && stall.KeepsFrom(parent) {
-		return nil, fmt.Errorf("what stalls %s is not in its pods, which are what undo sets back: %s; to go back to %s all the same, give --to-revision %d",
-			parent.Name, stall, known.Short(target.Name), target.Number)
+		anyway := ""
+		if target != nil {
+			anyway = fmt.Sprintf("; to go back to %s all the same, give --to-revision %d", known.Short(target.Name), target.Number)
+		}
+		return nil, fmt.Errorf("what stalls %s is not in its pods, which are what undo sets back: %s%s", parent.Name, stall, anyway)
+	}
+	if err != nil {
+		return nil, err
 	}
 	after, notes, err := change.Undo(parent, target)
 	if err != nil {

@@ -82,6 +82,14 @@ func TestMove(t *testing.T) {
 					t.Errorf("%s", got)
 				}
 			}
+			// approve refuses during a timed pause, and while the spec is paused.
+			parent.Status.Rollout.Forced, parent.Status.Rollout.ApprovalKey = false, "key"
+			for _, phase := range []v1alpha1.RolloutPhase{v1alpha1.RolloutPaused, v1alpha1.RolloutAwaitingApproval} {
+				parent.Status.Rollout.Phase = phase
+				if got := Promote.Question(parent); strings.HasSuffix(got, " To pass only one step: kubectl united approve web.") != (phase == v1alpha1.RolloutAwaitingApproval) {
+					t.Errorf("%s: %s", phase, got)
+				}
+			}
 		}
 	}
 }

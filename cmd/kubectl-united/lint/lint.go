@@ -110,8 +110,15 @@ func objects(document []byte) (findings []Finding, count int, err error) {
 	if err == nil && version.Group == openKruise && head.Kind == v1alpha1.Kind {
 		return []Finding{{Name: head.Metadata.Name, Field: "apiVersion", Message: untranslated}}, 0, nil
 	}
-	if err != nil || version.Group != v1alpha1.GroupVersion.Group || head.Kind != v1alpha1.Kind {
+	if err != nil || version.Group != v1alpha1.GroupVersion.Group {
 		return nil, 0, nil //nolint:nilerr // another kind
+	}
+	if head.Kind != v1alpha1.Kind { // the group has no other one, so a pipeline must not pass over it
+		message := "is missing"
+		if head.Kind != "" {
+			message = fmt.Sprintf("%s has no kind %s", version.Group, head.Kind)
+		}
+		return []Finding{{Name: head.Metadata.Name, Field: "kind", Message: message + ": write " + v1alpha1.Kind}}, 0, nil
 	}
 	problems := Object(text)
 	if _, err := yaml.YAMLToJSONStrict(document); err != nil { // a key is there twice, and the last one would win

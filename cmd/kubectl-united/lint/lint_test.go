@@ -57,6 +57,8 @@ func TestRules(t *testing.T) {
 		"twice":              {with("replicas: 6", "replicas: 6\n  replicas: 7"), []string{`f: web: document 1, line 6: key "replicas" already set`}},
 		"another type":       {with("replicas: 6", `replicas: "6"`), []string{"f: web: spec.replicas: is a string, and must be of type integer"}},
 		"another version":    {with("v1alpha1", "v1beta1"), []string{"f: web: apiVersion: there is no version apps.united.dev/v1beta1: write apps.united.dev/v1alpha1"}},
+		"another kind":       {with("kind: UnitedDeployment", "kind: UnitedDeploymnt"), []string{"f: web: kind: apps.united.dev has no kind UnitedDeploymnt: write UnitedDeployment"}},
+		"no kind":            {with("kind: UnitedDeployment\n", ""), []string{`f: web: kind: is missing: write UnitedDeployment`}},
 		"a name with a dot":  {with("name: web}\nspec", "name: w.eb}\nspec"), []string{"f: w.eb: Invalid value: metadata.name must be a DNS label"}},
 		"no name":            {with("{name: web}\nspec", "{}\nspec"), []string{"f: metadata.name: is missing"}},
 		"a field of a pod":   {with("image: web}", "image: web, imagePullPolice: Always}"), []string{"f: web: " + pod + ".spec.containers[0].imagePullPolice: a StatefulSet has no such field"}},

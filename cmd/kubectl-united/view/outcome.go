@@ -6,6 +6,7 @@ package view
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/controllers/united/known"
@@ -24,6 +25,8 @@ type Outcome struct {
 	Back bool
 	// Stopped: the spec is paused. Coordinated: the strategy is RollingUpdate.
 	Stopped, Coordinated bool
+	// Refused are the subsets whose child the API server refused before the change.
+	Refused []string
 	// Held are the subsets that keep replicas on what they run.
 	Held []Kept
 	// Released is how many replicas go to the revision at once, or one after the other, without another command.
@@ -42,7 +45,7 @@ func OutcomeOf(in *planner.Input) *Outcome {
 	o := &Outcome{
 		Revision: in.Asked().Name, New: revision.ByName(in.Kept(), in.Asked().Name) == nil, Rejected: in.Rejected != nil,
 		Back:    p.GoesBack || p.Initialized && p.CurrentRevision == in.Update.Name,
-		Stopped: in.Parent.Spec.Paused, Coordinated: in.Coordinates(),
+		Stopped: in.Parent.Spec.Paused, Coordinated: in.Coordinates(), Refused: RefusedIn(in.Parent),
 	}
 	for _, s := range p.Subsets {
 		if s.Removed {
@@ -85,6 +88,9 @@ func alreadyOn(observed *adapters.Observed, name string, partition int32) (below
 func (s Style) PrintOutcome(w io.Writer, name string, o *Outcome) {
 	if o.Stopped {
 		_, _ = fmt.Fprintf(w, "%s is paused: no replica is updated until you run: %s\n", name, s.Command("resume "+name))
+	}
+	if text := RefusalText(o.Refused, s.Command("why "+name)); len(o.Refused) > 0 && !o.Back { // going back has a note of its own
+		_, _ = fmt.Fprintf(w, "%s\n", strings.ToUpper(text[:1])+text[1:])
 	}
 	switch {
 	case o.Rejected:

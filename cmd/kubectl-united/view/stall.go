@@ -54,6 +54,24 @@ func StallOf(parent *v1alpha1.UnitedDeployment, in *planner.Input) Stall {
 	return stall
 }
 
+// RefusedIn returns the subsets whose child the API server refuses as it is asked for, of those named or, without names, of all.
+func RefusedIn(parent *v1alpha1.UnitedDeployment, of ...string) (subsets []string) {
+	if c := currentCondition(parent, v1alpha1.ConditionStalled); !conditionTrue(c) || c.Reason != v1alpha1.ReasonApplyRefused {
+		return nil
+	}
+	for i := range parent.Status.Subsets {
+		if s := &parent.Status.Subsets[i]; s.Phase == v1alpha1.PhaseStalled && (len(of) == 0 || slices.Contains(of, s.Name)) {
+			subsets = append(subsets, s.Name)
+		}
+	}
+	return subsets
+}
+
+// RefusalText says that nothing moves in subsets that are refused.
+func RefusalText(subsets []string, why string) string {
+	return fmt.Sprintf("the API server refuses the child of %s, and until it accepts that, no replica is updated there; why: %s", shorten(subsets, 4), why)
+}
+
 // KeepsFrom reports whether going back would change nothing of what stalls, and no replica: at rest the pods are those that all
 // replicas run, and in a rollout no child has accepted others, and no replica has left them.
 func (s Stall) KeepsFrom(parent *v1alpha1.UnitedDeployment) bool {

@@ -327,7 +327,10 @@ func (q *inquiry) paused() {
 	q.certain(f, q.resumption(), func(after *outlook) bool {
 		releases = slices.ContainsFunc(after.Subsets, func(s *planner.SubsetPlan) bool { return q.releases(after, s.Name) })
 		if after.Rollout != nil && after.Rollout.State != nil {
-			then = after.Rollout.State.Message
+			state := after.Rollout.State
+			if then = state.Message; state.Phase == v1alpha1.RolloutAwaitingApproval { // which counts only after the pause
+				then = fmt.Sprintf("%s; to continue, run: %s, and then: %s", brief(then), q.resumption().command, q.approval(state.ApprovalKey).command)
+			}
 		}
 		return releases && q.releasable("")
 	})

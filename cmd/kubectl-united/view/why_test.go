@@ -358,7 +358,7 @@ told a, b LaterStep: step 1 of 1 runs, which releases a down to the partition 50
 		}, `
 web stands still as you asked: spec.paused is true, which freezes the rollout.
 told a, b LaterStep: step 1 of 1 runs, which releases a down to the partition 50%; what it protects is released after it, the last one (spec.updateStrategy.rollingUpdate.steps[0])
-told web Paused: spec.paused is true, which freezes the rollout; scaling and repair go on; ending the pause alone would release nothing now: step 1 of 1 reached; to continue, run: kubectl annotate --overwrite united -n shop web united.dev/approved=hash`},
+told web Paused: spec.paused is true, which freezes the rollout; scaling and repair go on; ending the pause alone would release nothing now: step 1 of 1 reached; to continue, run: kubectl united resume web -n shop, and then: kubectl united approve web -n shop`},
 		{"held by the floor", func(s *scene) *scene {
 			s.rolling(func(r *v1alpha1.RollingUpdate) { r.Partition = ptr.To(intstr.FromString("100%")) })
 			return s.image("v2").settled()
