@@ -109,7 +109,7 @@ func ledgerFull(c *coordinator, r *release) verdict {
 	if !c.overfills(&c.ledger, r) {
 		return verdict{}
 	}
-	return verdict{closed: true, reason: c.tooMany("unavailable", c.ledger.downFor(r))}
+	return verdict{closed: true, reason: c.tooMany("unavailable", c.downFor(r))}
 }
 
 // subsetLedgerFull is closed while it would exceed maxUnavailablePerSubset of the subset.
