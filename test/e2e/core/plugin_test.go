@@ -72,7 +72,7 @@ func TestPluginCanary(t *testing.T) {
 		e.Refuses("did you mean zone-a?", "release", "web", "zone-d")
 		e.Refuses("and no longer "+first+": nothing was done", "release", "web", "zone-b", "--revision", first)
 		e.Refuses("zone-b is there twice", "release", "web", "zone-b=1", "zone-b=2")
-		e.Refuses("zone-b=7: the subset has 2 replicas", "release", "web", "zone-b=7")
+		e.Refuses("zone-b=7: it must be at most 2, the replicas of the subset", "release", "web", "zone-b=7")
 		e.Refuses("waits for no approval", "approve", "web")
 		e.Refuses("is of type Manual", "force", "web", "--yes")
 		e.Expect(e.Does("release", "web", "zone-c", "--dry-run")).To(ContainSubstring("dry run: nothing was changed"))
