@@ -33,42 +33,25 @@ func (e *edits) apply(parent *v1alpha1.UnitedDeployment) error {
 	if e.given("paused") {
 		parent.Spec.Paused = e.paused
 	}
-	otherPods, err := e.applyImages(parent)
-	if err != nil || len(e.partitions) == 0 {
-		return err
-	}
-	partitions, err := drive.ReadPartitions(parent, e.partitions, change.Set)
-	if err != nil {
-		return err
-	}
-	m := &parent.Spec.UpdateStrategy.ManualUpdate
-	if otherPods { // their revision has no name yet: bound to it is what is not bound
-		if *m != nil && (*m).Revision != "" {
-			*m = nil
+	if len(e.partitions) > 0 {
+		partitions, err := drive.ReadPartitions(parent, e.partitions, change.Set)
+		if err != nil {
+			return err
 		}
-		*m = change.With(*m, partitions)
-		return nil
+		parent.Spec.UpdateStrategy.ManualUpdate = change.With(parent.Spec.UpdateStrategy.ManualUpdate, partitions)
 	}
-	*m = change.Bound(parent, partitions)
-	return nil
-}
-
-// applyImages sets the images, and reports whether that makes other pods.
-func (e *edits) applyImages(parent *v1alpha1.UnitedDeployment) (otherPods bool, err error) {
 	if len(e.images) == 0 {
-		return false, nil
+		return nil
 	}
 	images, err := imagesOf(e.images)
 	if err != nil {
-		return false, err
+		return err
 	}
 	after, _, err := change.SetImages(parent, images)
-	if err != nil {
-		return false, err
+	if err == nil {
+		parent.Spec = after.Spec
 	}
-	operations, err := change.Operations(parent, after)
-	parent.Spec = after.Spec
-	return len(operations) > 0, err
+	return err
 }
 
 // imagesOf reads CONTAINER=IMAGE.

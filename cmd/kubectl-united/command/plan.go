@@ -64,7 +64,7 @@ The exit code is 1 if something would be refused.`,
 	}
 	cmd.Flags().StringSliceVarP(&p.files, "filename", "f", nil, "files or directories with UnitedDeployments, as for kubectl apply; - is the standard input")
 	cmd.Flags().BoolVar(&p.offline, "offline", false, "ask no API server: plan as if there was nothing yet")
-	cmd.Flags().StringSliceVar(&p.edits.partitions, "set-partition", nil, "SUBSET=VALUE: with another partition of a subset, bound to the update revision as kubectl united partition does (Manual)")
+	cmd.Flags().StringSliceVar(&p.edits.partitions, "set-partition", nil, "SUBSET=VALUE: with another partition of a subset (Manual)")
 	cmd.Flags().StringSliceVar(&p.edits.images, "image", nil, "CONTAINER=IMAGE: with another image; * means all containers")
 	cmd.Flags().Int32Var(&p.edits.replicas, "replicas", 0, "with another number of replicas")
 	cmd.Flags().BoolVar(&p.edits.paused, "paused", false, "with the rollout paused or not")
@@ -81,11 +81,7 @@ func notPlanned(args []string) error {
 }
 
 func (o *options) planName(ctx context.Context, name string, p *planned) error {
-	read := o.anyway
-	if len(p.edits.partitions) > 0 { // which are bound to the update revision
-		read = o.inView
-	}
-	before, err := read(ctx, name, &acting{})
+	before, err := o.one(ctx, name)
 	if err != nil {
 		return err
 	}

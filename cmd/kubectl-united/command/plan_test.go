@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
 
@@ -148,26 +147,6 @@ func TestEdits(t *testing.T) {
 	}
 	if text := string(parent.Spec.Template.StatefulSetTemplate.Raw); !strings.Contains(text, `"image":"app:v2"`) || *parent.Spec.Replicas != 6 {
 		t.Error(text)
-	}
-	// As partition does it: bound to the update revision, without what is bound to an earlier one. With other pods the revision is not
-	// known yet, and is that of the pods.
-	for _, c := range []struct {
-		was, image, revision string
-		partitions           int
-	}{{"web-1", "", "web-2", 1}, {"web-2", "", "web-2", 2}, {"", "", "web-2", 2}, {"web-2", "web=app:v2", "", 1}, {"", "web=app:v2", "", 2}} {
-		parent := read()
-		parent.Status.UpdateRevision = "web-2"
-		parent.Spec.UpdateStrategy.ManualUpdate = &v1alpha1.ManualUpdate{Revision: c.was, Partitions: map[string]intstr.IntOrString{"zone-b": intstr.FromInt32(0)}}
-		e := edits{partitions: []string{"zone-a=0"}, given: none}
-		if c.image != "" {
-			e.images = []string{c.image}
-		}
-		if err := e.apply(parent); err != nil {
-			t.Fatal(err)
-		}
-		if m := parent.Spec.UpdateStrategy.ManualUpdate; m.Revision != c.revision || len(m.Partitions) != c.partitions {
-			t.Errorf("%+v: %+v", c, m)
-		}
 	}
 	for _, c := range []struct {
 		edits
