@@ -286,33 +286,26 @@ func (v *subsetState) missingDownFrom(position int32) int32 {
 // unavailableBelow returns the lowest position below the given one without an available replica, or -1 if there is
 // none.
 func (v *subsetState) unavailableBelow(position int32) int32 {
+	return v.lowestWithout(position, func(m *replicaState) bool { return m.available })
+}
+
+// downBelow is unavailableBelow without replicas that serve.
+func (v *subsetState) downBelow(position int32) int32 {
+	return v.lowestWithout(position, func(m *replicaState) bool { return m.available || m.Serves() })
+}
+
+// lowestWithout returns the lowest position below the given one without a replica that is well, or -1 if there is none.
+func (v *subsetState) lowestWithout(position int32, well func(*replicaState) bool) int32 {
 	expected := int32(0)
-	for _, m := range v.replicaStates {
-		if m.Position >= position {
+	for i := range v.replicaStates {
+		m := &v.replicaStates[i]
+		if m.Position >= position || m.Position != expected || !well(m) {
 			break
-		}
-		if m.Position != expected || !m.available {
-			return expected
 		}
 		expected++
 	}
 	if expected < position {
 		return expected
-	}
-	return -1
-}
-
-// downBelow is unavailableBelow without replicas that serve.
-func (v *subsetState) downBelow(position int32) int32 {
-	serving := int32(0) // so many from the lowest on
-	for _, m := range v.replicaStates {
-		if m.Position >= position || m.Position != serving || !m.available && !m.Serves() {
-			break
-		}
-		serving++
-	}
-	if serving < position {
-		return serving
 	}
 	return -1
 }
