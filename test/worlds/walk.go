@@ -26,8 +26,9 @@ type Walker[S comparable] struct {
 	// found are the violations, one for each kind.
 	found map[string]*Finding
 	order []string
-	// visited is the number of visited states.
+	// visited is the number of visited states; cut: there was no time for more.
 	visited int
+	cut     bool
 }
 
 // Finding is a violation with the way to it.
@@ -91,10 +92,14 @@ func newWalker[S comparable](g Game[S]) *Walker[S] {
 	return k
 }
 
-// Walk visits up to a number of states.
+// Walk visits up to a number of states, and after the time that walks may take no more than a quarter of them.
 func Walk[S comparable](g Game[S], most int) *Walker[S] {
-	k := newWalker(g)
+	k, until := newWalker(g), Until()
 	for ; k.visited < min(most, len(k.nodes)); k.visited++ {
+		if k.cut = k.visited >= most/4 && IsOver(until); k.cut {
+			Tell("%s: %d of up to %d states: the time was up", k.w.Name, k.visited, most)
+			break
+		}
 		k.visit(k.visited)
 	}
 	return k

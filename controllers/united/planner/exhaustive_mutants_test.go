@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
@@ -272,7 +273,7 @@ func TestExhaustiveConvicts(t *testing.T) {
 	for _, m := range mutants() {
 		t.Run(m.name, func(t *testing.T) {
 			breaks := func() bool {
-				return slices.ContainsFunc(m.world.walk(20000).found, func(f *found) bool { return strings.HasPrefix(f.rule, m.rule+":") })
+				return slices.ContainsFunc(m.world.walk(20000, time.Time{}).found, func(f *found) bool { return strings.HasPrefix(f.rule, m.rule+":") })
 			}
 			if breaks() {
 				t.Errorf("the real controller is convicted of %s", m.rule)

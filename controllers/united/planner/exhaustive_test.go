@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/unitedworkloads/united/test/worlds"
 )
 
 // Small worlds combine the real decisions of the controller (planner.Make, report.Status) with a small model of
@@ -19,7 +22,8 @@ import (
 // shortest way, breadth first.
 //
 //	go test ./controllers/united/planner -run TestExhaustive$ -v
-//	    walks all worlds except the large ones, and prints the states and the depth of each (make test-full)
+//	    walks all worlds except the large ones, and prints the states and the depth of each (make test-walks; make test-full gives
+//	    each a share of the time that it has, see worlds.Until)
 //	-short
 //	    walks only the first 1,000 states of each, as make test does
 //	go test ./controllers/united/planner -run TestExhaustive$ -v -small-world 'Steps, edited, Parallel, 1.37'
@@ -78,7 +82,7 @@ func limitOf(c *smallConfig) int {
 	switch {
 	case *smallLimit != 0 || *smallWorld != "":
 	case testing.Short():
-		return 1_000
+		return enough
 	case c.hasQueries() && !*smallLarge:
 		return 20_000
 	}
@@ -88,12 +92,16 @@ func limitOf(c *smallConfig) int {
 func TestExhaustive(t *testing.T) {
 	var summary []string
 	states, breaches := 0, 0
-	for _, c := range smallConfigs() {
-		if !strings.Contains(c.name, *smallWorld) || c.large && !*smallLarge && *smallWorld == "" {
-			continue
-		}
+	configs := slices.DeleteFunc(smallConfigs(), func(c smallConfig) bool {
+		return !strings.Contains(c.name, *smallWorld) || c.large && !*smallLarge && *smallWorld == ""
+	})
+	for i, c := range configs {
 		t.Run(c.name, func(t *testing.T) {
-			w := c.walk(limitOf(&c))
+			limit := limitOf(&c)
+			w := c.walk(limit, worlds.Share(len(configs)-i))
+			if w.cut && limit == 0 {
+				worlds.Tell("%s: %d states, depth %d: the time was up", c.name, len(w.origins), w.depth)
+			}
 			states += len(w.origins)
 			t.Logf("%d states, depth %d, %.0f states a second", len(w.origins), w.depth, float64(len(w.origins))/w.took.Seconds())
 			for _, f := range w.found {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/worlds"
 )
 
 // smallHash identifies a state; nothing else of a state is kept.
@@ -56,8 +57,11 @@ type walker struct {
 	found   []*found
 	depth   int
 	passes  int
-	// limit is how many states are expanded, 0 for all.
+	// cut: there are more states.
+	cut bool
+	// limit is how many states are expanded, 0 for all; after until, no more than enough.
 	limit int
+	until time.Time
 	took  time.Duration
 }
 
@@ -72,9 +76,12 @@ type offspring struct {
 // block is how many states are expanded before their results are merged.
 const block = 2048
 
-// walk expands all states.
-func (c *smallConfig) walk(limit int) *walker {
-	w := &walker{config: c, visited: map[smallHash]struct{}{}, endings: &endings{}, limit: limit}
+// enough is how many states of each world make test looks at, and make test-full when it has no time for more.
+const enough = 1_000
+
+// walk expands all states for which there is time.
+func (c *smallConfig) walk(limit int, until time.Time) *walker {
+	w := &walker{config: c, visited: map[smallHash]struct{}{}, endings: &endings{}, limit: limit, until: until}
 	began := time.Now()
 	first := c.first()
 	w.visited[hashOf(&first, 0)] = struct{}{}
@@ -93,7 +100,7 @@ func (c *smallConfig) walk(limit int) *walker {
 			}
 			number += uint32(len(chunk))
 			if w.full() {
-				next = nil
+				w.cut, next = len(next) > 0 || begin+block < len(frontier), nil
 				break
 			}
 		}
@@ -104,7 +111,9 @@ func (c *smallConfig) walk(limit int) *walker {
 	return w
 }
 
-func (w *walker) full() bool { return w.limit > 0 && len(w.origins) >= w.limit }
+func (w *walker) full() bool {
+	return w.limit > 0 && len(w.origins) >= w.limit || len(w.origins) >= enough && worlds.IsOver(w.until)
+}
 
 // add merges the result of one state.
 func (w *walker) add(next []smallState, from uint32, o *offspring) []smallState {
