@@ -18,8 +18,10 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -306,4 +308,22 @@ func (e *Env) StartManager(args ...string) *install.Deployed {
 	e.Expect(err).NotTo(HaveOccurred())
 	e.T.Logf("a manager works after %s", time.Since(began).Round(time.Millisecond))
 	return d
+}
+
+// ReviveManager starts another manager if the current one ends because it could not renew its Lease in
+// time, as its Deployment would. A manager that has renewed its Lease continues.
+func (e *Env) ReviveManager() {
+	e.T.Helper()
+	now := time.Now()
+	e.Eventually(func() bool {
+		select {
+		case <-e.Manager.Done():
+			e.StartManager()
+			return true
+		default:
+		}
+		lease := &coordinationv1.Lease{}
+		err := e.Get(e.Ctx, types.NamespacedName{Namespace: install.Namespace, Name: install.Lease}, lease)
+		return err == nil && lease.Spec.RenewTime.After(now)
+	}).Should(BeTrue())
 }

@@ -24,7 +24,6 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	. "github.com/unitedworkloads/united/test/e2e/env"
 	"github.com/unitedworkloads/united/test/fixtures"
-	"github.com/unitedworkloads/united/test/install"
 )
 
 // TestRolloutKilled kills the manager at random in mid-rollout.
@@ -119,7 +118,7 @@ func TestRolloutAPIServerKilled(t *testing.T) {
 		r.awaitEvents(events)
 		t.Logf("seed %d: %s: kills after %d events", seed, r.tag(), events)
 		restartAPIServer(e)
-		reviveManager(e)
+		e.ReviveManager()
 		for _, w := range r.all {
 			w.Eventually(func() string {
 				remindKubelets(w)
@@ -152,24 +151,6 @@ func restartAPIServer(e *Env) {
 			}
 		}).WithTimeout(2 * WaitTimeout).Should(Succeed())
 	})
-}
-
-// reviveManager starts another manager if the current one ends because it could not renew its Lease in
-// time, as its Deployment would. A manager that has renewed its Lease continues.
-func reviveManager(e *Env) {
-	e.T.Helper()
-	now := time.Now()
-	e.Eventually(func() bool {
-		select {
-		case <-e.Manager.Done():
-			e.StartManager()
-			return true
-		default:
-		}
-		lease := &coordinationv1.Lease{}
-		err := e.Get(e.Ctx, types.NamespacedName{Namespace: install.Namespace, Name: install.Lease}, lease)
-		return err == nil && lease.Spec.RenewTime.After(now)
-	}).Should(BeTrue())
 }
 
 // remindKubelets completes for pods what kwok has begun and given up: kwok does not retry a request
