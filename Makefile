@@ -320,10 +320,10 @@ on-oldest = export UNITED_BIN_DIR=$(OLDEST); echo "Kubernetes $(call k8s-version
 # The tests by folder. Those beside the first one have few waits, so two of them run at once.
 CORE := ./test/e2e/core
 BESIDE_CORE := ./test/integration ./test/conformance ./test/chart/core
-ON_PLANE := /test/(e2e/|integration|conformance|chart/|cluster|browser)
-NO_PLANE = $$($(GO) list ./... | grep -vE '$(ON_PLANE)')
+NO_PLANE = $$($(GO) list ./... | grep -vE '/test/(e2e/|integration|conformance|chart/|cluster|browser)')
+# Those of which -short leaves something out.
 PLANNER := ./controllers/united/planner
-BUT_PLANNER = $$($(GO) list ./... | grep -vE '$(ON_PLANE)|$(PLANNER:.%=%)$$')
+LONG = $$(grep -rlE 'testing\.Short\(|worlds\.Run\[' --include='*_test.go' controllers test | xargs -n 1 dirname | sed 's|^|./|' | sort -u | grep -vx '$(PLANNER)')
 
 # $(1) are targets, each a part. They run at the same time, and their results are printed again at the end. What needs no
 # control plane only computes: it gets the time that the other parts leave.
@@ -376,7 +376,7 @@ test-part-full:
 WALK_MINUTES ?= 35
 test-part-walks:
 	@set -o pipefail; export WALKS_UNTIL=$$(( $$(date +%s) + 60 * $(WALK_MINUTES) )) WALKS_TOLD='$(WALKS_CUT)'; { $(nicely); rc=0; $(chart-tests) || rc=1; \
-		$(call run-tests,-timeout 80m $(BUT_PLANNER)) || rc=1; $(call run-tests,-timeout 80m $(PLANNER)) || rc=1; exit $$rc; } $(log)
+		$(call run-tests,-timeout 80m $(LONG)) || rc=1; $(call run-tests,-timeout 80m $(PLANNER)) || rc=1; exit $$rc; } $(log)
 
 test-faults: build control-plane $(BIN)/helm ## Run the tests with killed managers and API servers, lost answers, and stale caches
 	@$(call on-plane,./test/e2e/faults)
