@@ -416,9 +416,9 @@ test-alerts: $(BIN)/promtool ## Run the tests of the alerts and of the dashboard
 large-worlds = $(GO) test -p 1 -count 1 -timeout 0 ./test/deploymentworlds ./test/clonesetworlds ./test/leaderworkersetworlds -run '^TestWorlds$$' -worlds-large
 
 .PHONY: test-nightly test-oldest test-loaded
-test-nightly: test-oldest test-walks chromium ## Run the tests on the oldest Kubernetes, the whole walks, the large small worlds, and the page with 10,000 replicas
+test-nightly: test-oldest test-walks chromium ## Run the tests on the oldest Kubernetes, the whole walks, the large small worlds, the page with 10,000 replicas, and more plans
 	$(large-worlds)
-	@$(call on-plane,./test/browser -run '^TestMany$$' -each 100)
+	@rc=0; $(call on-plane,./test/browser -run '^TestMany$$' -each 100) || rc=1; $(call on-plane,./test/e2e/kinds -run '^TestPlanForesees$$' -planned 8) || rc=1; exit $$rc
 
 test-oldest: $(FULL_TOOLS) ## Run the tests on the real control plane of the oldest Kubernetes that is tested
 	@rc=0; { $(on-oldest); $(call on-plane,-p 1 ./test/integration ./test/conformance ./test/cluster ./test/e2e/... ./test/chart/...); } || rc=1; \

@@ -4,6 +4,7 @@
 package kinds
 
 import (
+	"flag"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -25,11 +26,10 @@ import (
 	"github.com/unitedworkloads/united/test/fixtures"
 )
 
-// Objects of each kind, and changes of each object.
-const (
-	plannedObjects = 4
-	plannedChanges = 8
-)
+// planned is how many objects of each kind there are, plannedChanges how many changes of each.
+var planned = flag.Int("planned", 2, "how many objects of each kind TestPlanForesees changes; make test-nightly: 8")
+
+const plannedChanges = 8
 
 // TestPlanForesees makes random changes of every kind, and expects that the plugin foresees what they do: which replicas are
 // restarted, created and removed, in which order, and how it ends.
@@ -39,7 +39,7 @@ func TestPlanForesees(t *testing.T) {
 			k.Manager(Shared, t)
 		}
 		moved := &atomic.Int64{}
-		for i := range plannedObjects {
+		for i := range *planned {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
 				t.Parallel()
 				e := NewEnv(t)
