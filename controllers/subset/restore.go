@@ -89,6 +89,17 @@ func checksumOf(record *v1alpha1.ChildRecord) string {
 	return adapters.Checksum(said...)
 }
 
+// Reworded changes the texts of a copy. It has a true checksum after that if it had one before.
+func Reworded(record *v1alpha1.ChildRecord, reword func(string) string) {
+	whole := record.Checksum == checksumOf(record)
+	for key, v := range record.Annotations {
+		record.Annotations[key] = reword(v)
+	}
+	if whole {
+		record.Checksum = checksumOf(record)
+	}
+}
+
 // unaltered reports whether there is a copy, and nobody has changed it. An earlier version of United did not write a
 // checksum.
 func unaltered(kept *v1alpha1.ChildRecord) bool {

@@ -139,7 +139,7 @@ func unqualify(args []string) {
 // commands are the commands, in the order of the help.
 func (o *options) commands() []*cobra.Command {
 	return slices.Concat(
-		grouped("see", o.status(), o.why(), o.plan(), o.history(), o.diff(), o.dashboard()),
+		grouped("see", o.status(), o.why(), o.plan(), o.history(), o.diff(), o.dashboard(), o.world()),
 		grouped("manual", o.release(), o.hold(), o.partition()),
 		grouped("rolling", o.approve(), o.promote(), o.force(), o.retry()),
 		grouped("change", o.set(), o.restart(), o.undo(), o.pause(), o.resume()),

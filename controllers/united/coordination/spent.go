@@ -37,3 +37,26 @@ func isSpent(spent, annotation, value string) bool {
 }
 
 func spentKey(annotation, value string) string { return short(annotation + "=" + value) }
+
+// Keys returns the hashes that the status of a parent, its annotations and its revisions may have of names and of contents: always in
+// the same order, "" for one that there is not. What is true of the parent with other names has those of that parent instead.
+func Keys(parent *v1alpha1.UnitedDeployment) []string {
+	keys := []string{RetryKey(parent.Annotations[v1alpha1.AnnotationRetry])}
+	for _, annotation := range moves {
+		keys = append(keys, AlsoSpent("", parent.Annotations, annotation))
+	}
+	strategy, rollout := parent.Spec.UpdateStrategy.RollingUpdate, parent.Status.Rollout
+	if strategy == nil || rollout == nil {
+		return keys
+	}
+	for i := range strategy.Checks {
+		keys = append(keys, CheckKey(&strategy.Checks[i]), earlierCheckKey(&strategy.Checks[i]))
+	}
+	c := &coordinator{Input: Input{Update: rollout.Revision, Strategy: strategy}, state: rollout}
+	c.rules = readRules(c.Input)
+	for step := range c.rules.steps {
+		key, earlier := c.keysOf(step)
+		keys = append(keys, key, earlier)
+	}
+	return keys
+}

@@ -367,18 +367,31 @@ func Stray(cr *appsv1.ControllerRevision, parent *v1alpha1.UnitedDeployment) boo
 // Genuine reports whether the name of a ControllerRevision is that of its content, which is true for
 // all that United makes for the parent. The content is immutable, but somebody may have deleted the
 // object and created another one with its name.
-func Genuine(cr *appsv1.ControllerRevision, parent string) bool {
+func Genuine(cr *appsv1.ControllerRevision, parent string) bool { return naming(cr, parent) != nil }
+
+// Renamed returns the name that a genuine revision would have with another content; "" for one that is not genuine.
+func Renamed(cr *appsv1.ControllerRevision, parent string, c Content) string {
+	if name := naming(cr, parent); name != nil {
+		return name(canonical(c))
+	}
+	return ""
+}
+
+// naming returns how a ControllerRevision has its name from its content; nil if it has not.
+func naming(cr *appsv1.ControllerRevision, parent string) func(raw []byte) string {
 	content := Content{}
 	if err := utiljson.Unmarshal(cr.Data.Raw, &content); err != nil {
-		return false
+		return nil
 	}
 	raw := canonical(content)
 	for collision := range MaxCollisions {
-		if nameOf(parent, raw, collision) == cr.Name || earlierNameOf(parent, raw, collision) == cr.Name {
-			return true
+		for _, name := range []func(string, []byte, int) string{nameOf, earlierNameOf} {
+			if name(parent, raw, collision) == cr.Name {
+				return func(raw []byte) string { return name(parent, raw, collision) }
+			}
 		}
 	}
-	return false
+	return nil
 }
 
 // Amend returns the annotation with which the revision knows every existing subset and no removed
