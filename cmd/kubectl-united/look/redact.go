@@ -31,8 +31,8 @@ const revisionKind = "ControllerRevision"
 
 // redacted returns objects of a parent without the values of environment variables, which it removes from them. What is named or
 // sealed after its content gets the name and the checksum that it has without them, in all objects: the same is decided on them,
-// and nobody can find out a value by trying. A checksum that was wrong stays wrong. asked is the revision that the spec asks for,
-// which may not be stored.
+// and no digest of a value is left but the 32 bits by which child controllers label their pods. A checksum that was wrong stays
+// wrong. asked is the revision that the spec asks for, which may not be stored.
 func redacted(parent *v1alpha1.UnitedDeployment, asked *appsv1.ControllerRevision, objects []map[string]any) ([]unstructured.Unstructured, error) {
 	hidden, n := hider{}, names{parent: parent.Name, of: map[string]string{}}
 	data := map[string]any{}

@@ -40,17 +40,20 @@ type CheckedPod struct {
 // result on record remains.
 type CheckResult struct {
 	// Round is the one of the CheckAsk. Reached: the measurement began after the step was reached.
-	Round   string
-	Reached bool
+	Round   string `json:"round,omitempty"`
+	Reached bool   `json:"reached,omitempty"`
 	// Seen: there is a result. Met: it is as the check asks for; otherwise Message says why it is not.
-	Seen, Met bool
-	Message   string
+	Seen    bool   `json:"seen,omitempty"`
+	Met     bool   `json:"met,omitempty"`
+	Message string `json:"message,omitempty"`
 	// Refused: United may not read or create what the check is about. That does not end by itself.
-	Refused bool
+	Refused bool `json:"refused,omitempty"`
 	// Unjudged: it is neither met nor missed, because there was no answer, or no number in it, or an AnalysisRun is inconclusive.
-	Unjudged bool
+	Unjudged bool `json:"unjudged,omitempty"`
 	// Misses is how many measurements in a row were not met.
-	Misses int32
+	Misses int32 `json:"misses,omitempty"`
 	// Absent: the Job or AnalysisRun does not exist. Running: it has not finished. Failed: it has failed for good.
-	Absent, Running, Failed bool
+	Absent  bool `json:"absent,omitempty"`
+	Running bool `json:"running,omitempty"`
+	Failed  bool `json:"failed,omitempty"`
 }
