@@ -131,7 +131,7 @@ func TestSavedKeys(t *testing.T) {
 				t.Fatalf("%+v", rollout)
 			}
 			if strings.HasPrefix(c.name, "failed") {
-				rollout.Checks[0].State, rollout.Checks[0].Message = v1alpha1.CheckHasFailed, "no"
+				rollout.Checks[0].State, rollout.Checks[0].Message = v1alpha1.CheckHasFailed, "no, says "+rollout.Checks[0].Run
 			}
 			c.turn(s, rollout, s.parent.Status.UpdateRevision)
 			if got := s.compare(t); !strings.Contains(got, c.want) {
@@ -395,6 +395,9 @@ func (s *stage) compare(t *testing.T) string {
 		if strings.Contains(string(text), known.Short(r.Name)) {
 			t.Error("the name of", r.Name, "is left")
 		}
+	}
+	if r := s.parent.Status.Rollout; r != nil && len(r.Checks) > 0 && (r.Checks[0].Run == "" || strings.Contains(string(text), r.Checks[0].Run)) {
+		t.Errorf("%q is left", r.Checks[0].Run)
 	}
 	again := &look.Saved{}
 	if err := yaml.Unmarshal(text, again); err != nil {

@@ -62,9 +62,16 @@ func Save(ctx context.Context, from client.Reader, scheme *runtime.Scheme, paren
 		return u.GetKind() + "/" + u.GetName()
 	}
 	slices.SortFunc(objects, func(a, b map[string]any) int { return cmp.Compare(nameOf(a), nameOf(b)) })
-	s := &Saved{Now: now, Checks: planner.RecordedChecks(parent)}
-	s.Objects, err = redacted(parent, in.Asked().Object, objects)
-	return s, err
+	s, named := &Saved{Now: now}, &v1alpha1.UnitedDeployment{}
+	if s.Objects, err = redacted(parent, in.Asked().Object, objects); err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(s.Objects, func(u unstructured.Unstructured) bool { return u.GetUID() == parent.UID })
+	if err := convert(s.Objects[i].Object, named); err != nil {
+		return nil, err
+	}
+	s.Checks = planner.RecordedChecks(named)
+	return s, nil
 }
 
 // recorder remembers what it has read.
