@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/pass"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/spec"
 )
@@ -24,20 +25,19 @@ func Planned(ctx context.Context, r *Reconciler, parent *v1alpha1.UnitedDeployme
 	if err != nil {
 		return nil, err
 	}
-	_, p, kept := r.executor(in).KeepRevision(ctx, in, planner.Make(in))
-	if kept.Failure != nil {
-		return nil, fmt.Errorf("%+v", kept.Failure)
+	p, kept := pass.Decide(in, r.hands(ctx, in, nil))
+	if kept.Refused() {
+		return nil, fmt.Errorf("%+v", kept)
 	}
 	var lines []string
-	results := planner.Results{}
-	for sub := p.Next(results); sub != nil; sub = p.Next(results) {
-		results[sub.Name] = &planner.Result{}
+	pass.Writes(p.Plan, nil, func(sub *planner.Write) *planner.Result {
 		c := &sub.Step.Child
 		line := fmt.Sprintf("%s %s %s x%d p%d protects %s", sub.Name, sub.Step.Action, c.Revision, c.Replicas, c.Partition, c.ProtectedRevision)
 		if c.Revision == "" {
 			line = sub.Name + " " + string(sub.Step.Action)
 		}
 		lines = append(lines, strings.TrimSuffix(line, " protects "))
-	}
+		return &planner.Result{}
+	})
 	return lines, nil
 }

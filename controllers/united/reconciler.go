@@ -1,8 +1,8 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package united reconciles UnitedDeployments: it wires the phases of a pass, each of which is a package: observe, planner,
-// execute, report and publish. All decisions are made in package planner, and in the pure packages that it calls.
+// Package united reconciles UnitedDeployments: it wires what observes a parent to a pass over it (package pass), and gives that the
+// hands that write. All decisions are made in package planner, and in the pure packages that it calls.
 package united
 
 import (
@@ -27,6 +27,7 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/memory"
 	"github.com/unitedworkloads/united/controllers/united/observe"
+	"github.com/unitedworkloads/united/controllers/united/pass"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/publish"
 	"github.com/unitedworkloads/united/controllers/united/report"
@@ -93,17 +94,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	r.reportReadable(ctx, req.NamespacedName)
 	passes := &fairness.Passes{Shares: r.Shares, Meter: r.Meter, Client: r.Client, Clock: r.Clock}
-	pass, wait := passes.Start(req.NamespacedName)
-	if pass == nil {
+	turn, wait := passes.Start(req.NamespacedName)
+	if turn == nil {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	defer pass.End()
+	defer turn.End()
 	r.gathering().begin(req.NamespacedName)
-	return r.pass(ctx, parent, pass)
+	return r.pass(ctx, parent, turn)
 }
 
-// pass is one pass over a UnitedDeployment: observe, plan, execute, publish.
-func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment, pass *fairness.Pass) (ctrl.Result, error) {
+// pass is one pass over a UnitedDeployment: observe, decide, carry, finish.
+func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment, turn *fairness.Pass) (ctrl.Result, error) {
 	spec, err := observe.Spec(r.entry(parent), parent, r.Adapters)
 	if err != nil {
 		return r.publishBlocked(ctx, parent, &subset.Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error(), Stalled: true})
@@ -118,42 +119,22 @@ func (r *Reconciler) pass(ctx context.Context, parent *v1alpha1.UnitedDeployment
 	if err != nil {
 		return r.publishUnread(ctx, parent, err)
 	}
-	executor := r.executor(in)
-	in, plan, kept := executor.KeepRevision(ctx, in, planner.Make(in))
+	hands := r.hands(ctx, in, turn)
+	p, kept := pass.Decide(in, hands)
 	switch {
 	case kept.Stale:
 		return r.requeueAfter(subset.ErrStale)
-	case plan == nil:
+	case p == nil:
 		return r.publishBlocked(ctx, parent, kept.Failure)
 	}
-	if r.Checks != nil {
-		r.Checks.Ask(client.ObjectKeyFromObject(parent), plan.Asks())
-	}
-	results := executor.Execute(ctx, in, plan, func() bool { return pass.MayContinue(ctx, parent) })
-	again := executor.StartRuns(ctx, in, plan)
-	r.gathering().end(client.ObjectKeyFromObject(parent), !plan.Waits(results), plan.Unreached(results))
-	if pass.ParentIsGone() {
+	p.Carry(hands)
+	r.gathering().end(client.ObjectKeyFromObject(parent), !p.Plan.Waits(p.Results), p.Plan.Unreached(p.Results))
+	if turn.ParentIsGone() {
 		return ctrl.Result{}, nil // there is no object with a status
 	}
-	status, wake := report.Status(in, plan, results, report.Undone{})
-	unrecorded := executor.RecordCurrent(ctx, in, plan, status)
-	describe := func(overridden *undone.OverriddenError) *v1alpha1.UnitedDeploymentStatus {
-		status, wake = report.Status(in, plan, results, report.Undone{Status: overridden, Record: unrecorded})
-		return status
-	}
-	if unrecorded != nil {
-		describe(nil)
-	}
-	wait, err := r.publisher(parent).Publish(ctx, parent, status, describe, plan, results)
-	if err != nil {
-		return r.requeueAfter(err)
-	}
-	wait = sooner(sooner(wait, again), sooner(wake, r.publisher(parent).ConfirmAfter()))
-	if unrecorded != nil {
-		result, err := r.requeueAfter(unrecorded)
-		return ctrl.Result{RequeueAfter: sooner(wait, result.RequeueAfter)}, err
-	}
-	return ctrl.Result{RequeueAfter: wait}, errors.Join(executor.TidyRuns(ctx, in, plan), executor.Truncate(ctx, in, results, status))
+	again, err := p.Finish(hands)
+	result, err := r.requeueAfter(err)
+	return ctrl.Result{RequeueAfter: pass.Sooner(again, result.RequeueAfter)}, err
 }
 
 // WroteQuietly reports whether a version of a parent is one that this process wrote, and that changed only parts of the
@@ -210,13 +191,6 @@ func (r *Reconciler) observer(parent *v1alpha1.UnitedDeployment, adapter adapter
 	}
 }
 
-func (r *Reconciler) executor(in *planner.Input) *execute.Executor {
-	return &execute.Executor{
-		Client: r.Client, Live: r.Live, Clock: r.Clock, Writer: r.writer(in.Parent, in.Spec.Adapter), Memory: r.entry(in.Parent),
-		ReadChild: r.observer(in.Parent, in.Spec.Adapter).ReadChild,
-	}
-}
-
 // publisher returns what publishes the result of a pass over a parent.
 func (r *Reconciler) publisher(parent *v1alpha1.UnitedDeployment) *publish.Publisher {
 	return &publish.Publisher{
@@ -267,7 +241,7 @@ func (r *Reconciler) publishBlocked(ctx context.Context, parent *v1alpha1.United
 	if failure.RetryAt.IsZero() {
 		return ctrl.Result{RequeueAfter: r.publisher(parent).ConfirmAfter()}, nil // only a change of the spec helps, and that is watched
 	}
-	return ctrl.Result{RequeueAfter: sooner(max(failure.RetryAt.Sub(now), time.Millisecond), r.publisher(parent).ConfirmAfter())}, nil
+	return ctrl.Result{RequeueAfter: pass.Sooner(max(failure.RetryAt.Sub(now), time.Millisecond), r.publisher(parent).ConfirmAfter())}, nil
 }
 
 // requeueAfter returns when to try again after an error. Normally a watch reports the change earlier. But the API
@@ -281,12 +255,4 @@ func (r *Reconciler) requeueAfter(err error) (ctrl.Result, error) {
 		return ctrl.Result{RequeueAfter: planner.RetryStale}, nil
 	}
 	return ctrl.Result{}, err
-}
-
-// sooner returns the shorter of two delays; 0 means that there is none.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
 }

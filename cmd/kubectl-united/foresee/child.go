@@ -75,11 +75,8 @@ func (c *child) seen() *world.Child {
 	return c.view
 }
 
-// carryOut does a write of a plan, as in package execute, and reports whether that changed anything.
+// carryOut does a write of a plan, and reports whether that changed anything.
 func (f *future) carryOut(in *planner.Input, w *planner.Write) (result *planner.Result, changed bool) {
-	if left := w.LeftOut(); left != nil {
-		return left, true
-	}
 	c := f.children[w.Name]
 	switch w.Step.Action {
 	case subset.ActionHalt:

@@ -9,16 +9,14 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/controllers/united/pass"
 	"github.com/unitedworkloads/united/controllers/united/planner"
-	"github.com/unitedworkloads/united/controllers/united/report"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
@@ -43,6 +41,9 @@ type future struct {
 	stuck map[types.UID]bool
 	// wake is in how long time alone changes something; 0 if it does not.
 	wake time.Duration
+	// changed: the pass has changed something. unkept is why it could not keep the revisions.
+	changed bool
+	unkept  error
 	// made counts what was made, for names.
 	made int
 	// known are the subsets that have, or had, a child.
@@ -239,32 +240,22 @@ func (f *future) unavailable() bool {
 	return false
 }
 
-// pass is one pass of the manager, as in the Reconciler, and reports whether it changed anything.
+// pass is one pass of the manager, and reports whether it changed anything.
 func (f *future) pass() (changed bool, err error) {
 	f.show()
 	in, err := planner.NewInput(&f.world)
 	if err != nil {
 		return false, err
 	}
-	if in, err = f.keepRevision(in); err != nil {
-		return false, err
+	f.changed = false
+	p, _ := pass.Decide(in, f)
+	if p == nil {
+		return false, f.unkept
 	}
-	f.world.Revisions, f.update = in.Revisions, in.Update
-	plan, results := planner.Make(in), planner.Results{}
-	for w := plan.Next(results); w != nil; w = plan.Next(results) {
-		result, acted := f.carryOut(in, w)
-		results[w.Name], changed = result, changed || acted
-	}
-	status, wake := report.Status(in, plan, results, report.Undone{})
-	recorded, err := f.recordCurrent(in, plan, status)
-	if err != nil {
-		return false, err
-	}
-	f.wake = wake
-	changed = changed || recorded || !equality.Semantic.DeepEqual(status, &f.world.Parent.Status)
-	f.world.Parent = f.world.Parent.DeepCopy()
-	f.world.Parent.Status = *status
-	return changed, nil
+	f.world.Revisions, f.update = p.In.Revisions, p.In.Update
+	p.Carry(f)
+	f.wake, err = p.Finish(f)
+	return f.changed, err
 }
 
 // show lets the manager see the children as they are.
@@ -275,68 +266,6 @@ func (f *future) show() {
 	}
 }
 
-// keepRevision stores the update revision, and lets the revisions in use know the subsets of the spec, as in Executor.KeepRevision.
-func (f *future) keepRevision(in *planner.Input) (*planner.Input, error) {
-	kept := slices.Clone(in.Revisions)
-	inUse, living := in.InUse(), in.Spec.Overlays()
-	for i, r := range kept {
-		object := r.Object.DeepCopy()
-		annotation, amended := r.Amend(living)
-		amended = amended && inUse[r.Name]
-		fronted := r.Name == in.Asked().Name && r.Name != in.Parent.Status.UpdateRevision && r.Number != revision.NextNumber(kept)-1
-		if object.UID != "" && !amended && !fronted {
-			continue
-		}
-		if object.UID == "" {
-			object.UID = f.newUID()
-		}
-		if fronted {
-			object.Revision = revision.NextNumber(kept)
-		}
-		if amended {
-			setAnnotation(object, v1alpha1.AnnotationSubsets, annotation)
-		}
-		parsed, err := revision.Parse(object)
-		if err != nil {
-			return nil, err
-		}
-		kept[i] = parsed
-	}
-	return in.WithRevisions(kept, revision.ByName(kept, in.Asked().Name)), nil
-}
-
-// recordCurrent records on a revision that it has become the current one, or is left, as in Executor.RecordCurrent.
-func (f *future) recordCurrent(in *planner.Input, p *planner.Plan, status *v1alpha1.UnitedDeploymentStatus) (recorded bool, err error) {
-	record := map[string]string{}
-	r, left := in.UnrecordedLeft(p)
-	if rejection := in.UnrecordedRejection(p); rejection != nil {
-		r, left, record[v1alpha1.AnnotationRejected] = rejection.Revision, rejection.Left, rejection.Why
-	}
-	record[v1alpha1.AnnotationLeft] = left
-	if r == nil {
-		var last int64
-		if r, last = report.Unrecorded(in, p, status); r == nil {
-			return false, nil
-		}
-		record[v1alpha1.AnnotationRejected], record[v1alpha1.AnnotationCurrent] = "", revision.CurrentRecord(in.Parent.UID, last)
-	}
-	object := r.Object.DeepCopy()
-	for key, value := range record {
-		setAnnotation(object, key, value)
-	}
-	parsed, err := revision.Parse(object)
-	if err != nil {
-		return false, err
-	}
-	f.world.Revisions = slices.Clone(f.world.Revisions)
-	for i := range f.world.Revisions {
-		if f.world.Revisions[i].Name == parsed.Name {
-			f.world.Revisions[i] = parsed
-		}
-	}
-	return true, nil
-}
-
 // snapshot has the replicas of all children.
 func (f *future) snapshot() map[string][]adapters.Replica {
 	all := map[string][]adapters.Replica{}
@@ -344,13 +273,4 @@ func (f *future) snapshot() map[string][]adapters.Replica {
 		all[name] = c.seen().Observed.Pods
 	}
 	return all
-}
-
-func setAnnotation(object metav1.Object, key, value string) {
-	annotations := maps.Clone(object.GetAnnotations())
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[key] = value
-	object.SetAnnotations(annotations)
 }

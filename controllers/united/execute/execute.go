@@ -1,7 +1,8 @@
 // Copyright The United Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package execute carries out a plan: it stores revisions, and writes children.
+// Package execute has the hands of the manager that write beside the status (pass.Hands): they store revisions, write children, and
+// start runs.
 package execute
 
 import (
@@ -43,23 +44,15 @@ func (e *Executor) repeats() undone.Repeats { return undone.RepeatsOf(e.Memory) 
 
 func (e *Executor) failures() undone.Failures { return undone.FailuresOf(e.Memory) }
 
-// executor executes the plan of one pass. It changes neither the plan nor the input.
+// executor executes a write of a pass. It changes neither the plan nor the input.
 type executor struct {
 	*Executor
 	in *planner.Input
 }
 
-// Execute writes the children, independently of each other: a failure of one does not block others. When mayContinue
-// returns false, the other subsets are left to another pass.
-func (e *Executor) Execute(ctx context.Context, in *planner.Input, p *planner.Plan, mayContinue func() bool) planner.Results {
-	pass, results := &executor{Executor: e, in: in}, planner.Results{}
-	for w := p.Next(results); w != nil; w = p.Next(results) {
-		w.Yielded = w.Yielded || !mayContinue()
-		if results[w.Name] = w.LeftOut(); results[w.Name] == nil {
-			results[w.Name] = pass.write(ctx, w.SubsetPlan, w.Step, w.Why)
-		}
-	}
-	return results
+// Write writes a child, as the plan says.
+func (e *Executor) Write(ctx context.Context, in *planner.Input, w *planner.Write) *planner.Result {
+	return (&executor{Executor: e, in: in}).write(ctx, w.SubsetPlan, w.Step, w.Why)
 }
 
 // write executes the step of a subset. why explains what the subset is waiting for, if anything.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,7 +17,6 @@ import (
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/observe"
 	"github.com/unitedworkloads/united/controllers/united/planner"
-	"github.com/unitedworkloads/united/controllers/united/report"
 	"github.com/unitedworkloads/united/controllers/united/revision"
 	"github.com/unitedworkloads/united/controllers/united/revision/store"
 	"github.com/unitedworkloads/united/controllers/united/spec"
@@ -28,50 +26,35 @@ import (
 // parentFailures is the key of the parent itself in the failures by subset.
 const parentFailures = ""
 
-// KeepRevision stores the revision of a plan before anything is created from it, and adds missing subsets to the
-// revisions in use. It returns the input with the revisions as they are stored, and the plan. That is a different plan
-// if the revision cannot be stored, or not under its name; it is nil if there is no revision to continue with.
-func (e *Executor) KeepRevision(ctx context.Context, in *planner.Input, p *planner.Plan) (*planner.Input, *planner.Plan, *planner.Result) {
-	out := in
-	result := e.attempt(ctx, in, parentFailures, nil, func(*planner.Result) error {
-		revisions := e.store()
-		revisions.Confirm = func(ctx context.Context) error { return e.confirmSpec(ctx, in.Parent) }
-		kept := in.Kept()
-		update, err := revisions.Ensure(ctx, in.Parent, world.OwnerOf(in.Parent), kept, in.Spec.Content(), in.Asked())
-		if err != nil {
-			return asStaleRevision(err)
-		}
-		kept = slices.DeleteFunc(kept, func(r *revision.Revision) bool { return r.Name == update.Name })
-		kept = append(kept, update)
-		inUse, living := in.InUse(), in.Spec.Overlays()
-		inUse[update.Name] = true
-		for i, rev := range kept {
-			if !inUse[rev.Name] {
-				continue
-			}
-			if rev, err = revisions.Adopt(ctx, in.Parent, world.OwnerOf(in.Parent), rev); err != nil {
-				return asStaleRevision(err)
-			}
-			if kept[i], err = revisions.Amend(ctx, rev, living); err != nil {
-				return asStaleRevision(err) // the stored revision stays as it was
-			}
-			if err := e.spacing().errIfOverridden(revisionObject(rev.Name)); err != nil {
-				return err
-			}
-		}
-		out = in.WithRevisions(kept, revision.ByName(kept, update.Name))
-		return nil
-	})
-	switch {
-	case result.Failure != nil:
-		if out = in.WithoutUpdate(result.Failure); out == nil {
-			return in, nil, result
-		}
-		p = planner.Make(out)
-	case out.Update.Name != in.Update.Name:
-		p = planner.Make(out)
+// Try keeps the revisions of a parent, unless that failed and it is too early to try again.
+func (e *Executor) Try(ctx context.Context, in *planner.Input, keep func() error) *planner.Result {
+	return e.attempt(ctx, in, parentFailures, nil, func(*planner.Result) error { return keep() })
+}
+
+// Store stores the revision that the spec asks for.
+func (e *Executor) Store(ctx context.Context, in *planner.Input, kept []*revision.Revision) (*revision.Revision, error) {
+	r, err := e.confirmed(in).Create(ctx, in.Parent, world.OwnerOf(in.Parent), kept, in.Spec.Content())
+	return r, asStaleRevision(err)
+}
+
+// Keep restores what makes a revision the parent's, and changes it. If that fails, the stored revision stays as it was.
+func (e *Executor) Keep(ctx context.Context, in *planner.Input, r *revision.Revision, change revision.Change) (*revision.Revision, error) {
+	revisions := e.confirmed(in)
+	r, err := revisions.Adopt(ctx, in.Parent, world.OwnerOf(in.Parent), r)
+	if err == nil {
+		r, err = revisions.Change(ctx, r, change)
 	}
-	return out, p, result
+	if err != nil {
+		return nil, asStaleRevision(err)
+	}
+	return r, e.spacing().errIfOverridden(revisionObject(r.Name))
+}
+
+// confirmed is the store of revisions that make pods: nothing is written for a spec that has changed since.
+func (e *Executor) confirmed(in *planner.Input) *store.Store {
+	revisions := e.store()
+	revisions.Confirm = func(ctx context.Context) error { return e.confirmSpec(ctx, in.Parent) }
+	return revisions
 }
 
 // asStaleRevision converts the error that a revision has changed, or is gone, into one that causes another read.
@@ -98,30 +81,12 @@ func (e *Executor) confirmSpec(ctx context.Context, parent *v1alpha1.UnitedDeplo
 	return nil
 }
 
-// RecordCurrent records on a revision that it has become the current one, that the rollout is on the way back from it, or that
-// it is rejected.
-// The status may have it only after that.
-func (e *Executor) RecordCurrent(ctx context.Context, in *planner.Input, p *planner.Plan, status *v1alpha1.UnitedDeploymentStatus) error {
-	if r := in.UnrecordedRejection(p); r != nil {
-		if err := asStaleRevision(e.store().RecordRejected(ctx, r.Revision, r.Left, r.Why)); err != nil {
-			return err
-		}
-		return e.spacing().errIfOverridden(currentRecordOf(r.Name))
+// Record changes the record of a revision.
+func (e *Executor) Record(ctx context.Context, r *revision.Revision, change revision.Change) error {
+	if _, err := e.store().Change(ctx, r, change); err != nil {
+		return asStaleRevision(err)
 	}
-	if left, value := in.UnrecordedLeft(p); left != nil {
-		if err := asStaleRevision(e.store().RecordLeft(ctx, left, value)); err != nil {
-			return err
-		}
-		return e.spacing().errIfOverridden(currentRecordOf(left.Name))
-	}
-	current, last := report.Unrecorded(in, p, status)
-	if current == nil {
-		return nil
-	}
-	if err := asStaleRevision(e.store().RecordCurrent(ctx, in.Parent, current, last)); err != nil {
-		return err
-	}
-	return e.spacing().errIfOverridden(currentRecordOf(current.Name))
+	return e.spacing().errIfOverridden(currentRecordOf(r.Name))
 }
 
 // Truncate deletes the revisions, except the youngest ones, that neither the old nor the new status nor a child names.

@@ -53,15 +53,15 @@ func ExplainAbsent(failures undone.Failures, parent *v1alpha1.UnitedDeployment, 
 	}
 }
 
-// StartRuns creates the Jobs and AnalysisRuns that the plan starts, and returns after how long to try again what failed; 0 if
+// StartRuns creates the Jobs and AnalysisRuns that a plan starts, and returns after how long to try again what failed; 0 if
 // nothing did. Their names follow from what they are for, so none is created twice.
-func (e *Executor) StartRuns(ctx context.Context, in *planner.Input, p *planner.Plan) (again time.Duration) {
+func (e *Executor) StartRuns(ctx context.Context, in *planner.Input, asks []known.CheckAsk) (again time.Duration) {
 	soonest := func(at time.Time) {
 		if after := max(at.Sub(in.Now), time.Millisecond); again == 0 || after < again {
 			again = after
 		}
 	}
-	for _, ask := range p.StartedRuns() {
+	for _, ask := range asks {
 		key, attempt := runKey(ask.Check.Name), runAttempt(in.Parent, ask.Round)
 		if pending := e.failures().Pending(key, attempt, in.Now); pending != nil {
 			soonest(pending.RetryAt)

@@ -78,9 +78,9 @@ func TestStartRunsConfirmsThePause(t *testing.T) {
 			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(live).
 				WithIndex(live, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).Build()
 			e := &Executor{Client: c, Live: c, Memory: newEntry()}
-			again := e.StartRuns(t.Context(), &planner.Input{World: world.World{Parent: seen}}, &planner.Plan{Rollout: &coordination.Plan{
-				Start: []known.CheckAsk{{Check: &seen.Spec.UpdateStrategy.RollingUpdate.Checks[0], Run: "job/web-smoke-1"}},
-			}})
+			again := e.StartRuns(t.Context(), &planner.Input{World: world.World{Parent: seen}}, []known.CheckAsk{
+				{Check: &seen.Spec.UpdateStrategy.RollingUpdate.Checks[0], Run: "job/web-smoke-1"},
+			})
 			jobs := &unstructured.UnstructuredList{}
 			jobs.SetGroupVersionKind(runs.JobKind)
 			if err := c.List(t.Context(), jobs); err != nil {
@@ -119,7 +119,7 @@ func TestATemplateThatMayNotBeUsed(t *testing.T) {
 			e := &Executor{Client: api, Live: api, Memory: newEntry()}
 			parent := checkedParent()
 			ask := known.CheckAsk{Check: &v1alpha1.RolloutCheck{Name: "rate", Analysis: &c.check}, Run: "analysisrun/web-rate-1", Round: "1"}
-			e.StartRuns(t.Context(), &planner.Input{World: world.World{Parent: parent}}, &planner.Plan{Rollout: &coordination.Plan{Start: []known.CheckAsk{ask}}})
+			e.StartRuns(t.Context(), &planner.Input{World: world.World{Parent: parent}}, []known.CheckAsk{ask})
 			seen := map[string]known.CheckResult{"rate": {Absent: true, Round: "1"}}
 			ExplainAbsent(e.failures(), parent, seen)
 			if got := seen["rate"]; !got.Refused || got.Message != c.stalls {

@@ -415,6 +415,51 @@ func (r *Revision) Amend(living map[string]Overlay) (string, bool) {
 	return string(canonical(amended)), true
 }
 
+// Change is what is changed of a stored revision. The zero Change changes nothing.
+type Change struct {
+	// Number is its new number; 0 leaves it as it is.
+	Number int64
+	// Annotations are its new annotations; one that is "" is removed.
+	Annotations map[string]string
+}
+
+// None reports whether there is nothing to change.
+func (c Change) None() bool { return c.Number == 0 && len(c.Annotations) == 0 }
+
+// Of returns a revision as it is after the change.
+func (c Change) Of(cr *appsv1.ControllerRevision) *appsv1.ControllerRevision {
+	out := cr.DeepCopy()
+	out.Revision = cmp.Or(c.Number, out.Revision)
+	for key, value := range c.Annotations {
+		if metav1.SetMetaDataAnnotation(&out.ObjectMeta, key, value); value == "" {
+			delete(out.Annotations, key)
+		}
+	}
+	return out
+}
+
+// Amendment is the change by Amend.
+func (r *Revision) Amendment(living map[string]Overlay) Change {
+	annotation, changed := r.Amend(living)
+	if !changed {
+		return Change{}
+	}
+	return Change{Annotations: map[string]string{v1alpha1.AnnotationSubsets: annotation}}
+}
+
+// Front returns the number, higher than those of all that are kept, of a revision that is used again, so that the history is
+// truncated by last use; 0 if its number may stay. The update revision already has the highest one.
+func (r *Revision) Front(kept []*Revision, updateRevision string) int64 {
+	next := NextNumber(kept)
+	if r.Name == updateRevision || r.Number == next-1 {
+		return 0
+	}
+	return next
+}
+
+// Stored reports whether the API server has the revision.
+func (r *Revision) Stored() bool { return r.Object.UID != "" }
+
 // MaxHistoryBytes bounds the total size of the data of stored revisions that are not in use. A
 // template may have a megabyte, each revision of it costs that much in etcd and several times as much
 // in the controller, and users choose spec.revisionHistoryLimit.

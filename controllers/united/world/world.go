@@ -102,11 +102,8 @@ func (w *World) LastKnown(name string) v1alpha1.SubsetStatus {
 
 // Kept returns the revisions without the one that is not stored yet.
 func (w *World) Kept() []*revision.Revision {
-	return slices.DeleteFunc(slices.Clone(w.Revisions), func(r *revision.Revision) bool { return !kept(r) })
+	return slices.DeleteFunc(slices.Clone(w.Revisions), func(r *revision.Revision) bool { return !r.Stored() })
 }
-
-// kept reports whether the API server has a revision.
-func kept(r *revision.Revision) bool { return r.Object.UID != "" }
 
 // Terms returns the terms that decide when a replica is broken.
 func (w *World) Terms() adapters.Terms {

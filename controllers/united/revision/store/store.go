@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"slices"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,7 +59,7 @@ type Spacing interface {
 // List returns the revisions that the parent controls, and those whose owner reference somebody has
 // removed, so that Store.Adopt can restore it. It leaves out a revision that cannot be parsed: a caller
 // that needs it by name learns that it is lost. List does not wait until the cache has seen the last
-// writes, because that would delay all parents; Store.Ensure notices a cache that lags.
+// writes, because that would delay all parents; Store.Create notices a cache that lags.
 func (s *Reader) List(ctx context.Context, parent *v1alpha1.UnitedDeployment) ([]*revision.Revision, error) {
 	list := &appsv1.ControllerRevisionList{}
 	if err := s.Cached.List(ctx, list, client.InNamespace(parent.Namespace),
@@ -103,15 +102,8 @@ func (s *Reader) Unlabelled(ctx context.Context, parent *v1alpha1.UnitedDeployme
 	return r, nil
 }
 
-// Ensure returns the revision of a content. It is stored before anything is made from it: either an
-// equal one exists, found, which becomes the latest, or a new one is created. found
-// is nil, or not one of kept, if none is stored.
-func (s *Store) Ensure(ctx context.Context, parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference,
-	kept []*revision.Revision, c revision.Content, found *revision.Revision,
-) (*revision.Revision, error) {
-	if found != nil && found.Object.UID != "" {
-		return s.bringToFront(ctx, kept, found, parent.Status.UpdateRevision)
-	}
+// Create stores a new revision with a content, before anything is made from it, and returns it. kept are the stored ones.
+func (s *Store) Create(ctx context.Context, parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference, kept []*revision.Revision, c revision.Content) (*revision.Revision, error) {
 	if err := s.confirm(ctx); err != nil {
 		return nil, err
 	}
@@ -169,9 +161,11 @@ func (s *Store) Adopt(ctx context.Context, parent *v1alpha1.UnitedDeployment, ow
 	if has(r) {
 		return r, nil
 	}
-	others := slices.DeleteFunc(slices.Clone(r.Object.OwnerReferences), func(o metav1.OwnerReference) bool { return o.UID == owner.UID })
-	adopted, err := s.patch(ctx, r, map[string]any{"metadata": map[string]any{
-		"ownerReferences": append(others, owner),
+	wanted := r.Object.DeepCopy()
+	wanted.OwnerReferences = append(slices.DeleteFunc(wanted.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == owner.UID }), owner)
+	metav1.SetMetaDataLabel(&wanted.ObjectMeta, v1alpha1.LabelName, parent.Name)
+	adopted, err := s.patch(ctx, r, wanted, map[string]any{"metadata": map[string]any{
+		"ownerReferences": wanted.OwnerReferences,
 		"labels":          map[string]any{v1alpha1.LabelName: parent.Name},
 	}})
 	if err == nil && !has(adopted) {
@@ -184,62 +178,30 @@ func (s *Store) Adopt(ctx context.Context, parent *v1alpha1.UnitedDeployment, ow
 // reports it if that happens again and again.
 var ErrLabelTaken = errors.New("admission (a policy or webhook) removes the owner reference or the label of a ControllerRevision")
 
-// bringToFront gives a revision that is used again the highest number, so that the history is
-// truncated by last use. The update revision already has the highest number.
-func (s *Store) bringToFront(ctx context.Context, kept []*revision.Revision, r *revision.Revision, updateRevision string) (*revision.Revision, error) {
-	next := revision.NextNumber(kept)
-	if r.Name == updateRevision || r.Number == next-1 {
+// Change changes a revision; it writes nothing if there is nothing to change.
+func (s *Store) Change(ctx context.Context, r *revision.Revision, change revision.Change) (*revision.Revision, error) {
+	if change.None() {
 		return r, nil
 	}
-	return s.patch(ctx, r, map[string]any{"revision": next})
-}
-
-// Amend records in a revision which subsets were added or removed after it was made; it writes
-// nothing if there are none.
-func (s *Store) Amend(ctx context.Context, r *revision.Revision, living map[string]revision.Overlay) (*revision.Revision, error) {
-	annotation, changed := r.Amend(living)
-	if !changed {
-		return r, nil
+	patch, annotations := map[string]any{}, map[string]any{}
+	for key, value := range change.Annotations {
+		if annotations[key] = value; value == "" {
+			annotations[key] = nil // removes it
+		}
 	}
-	return s.patch(ctx, r, map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationSubsets: annotation}},
-	})
-}
-
-// RecordCurrent records that a revision of the parent became the current one, after the revision with
-// the number last. See revision.LastCurrent.
-func (s *Store) RecordCurrent(ctx context.Context, parent *v1alpha1.UnitedDeployment, r *revision.Revision, last int64) error {
-	_, err := s.patch(ctx, r, map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{
-			v1alpha1.AnnotationCurrent: revision.CurrentRecord(parent.UID, last), v1alpha1.AnnotationLeft: nil, v1alpha1.AnnotationRejected: nil,
-		}},
-	})
-	return err
-}
-
-// RecordLeft records that the rollout is on the way back from a revision. See revision.Revision.Left.
-func (s *Store) RecordLeft(ctx context.Context, r *revision.Revision, value string) error {
-	_, err := s.patch(ctx, r, map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationLeft: value}},
-	})
-	return err
-}
-
-// RecordRejected records why a revision is rejected, or that it is no longer (""), and how it was left. See
-// revision.Revision.Rejected.
-func (s *Store) RecordRejected(ctx context.Context, r *revision.Revision, left, why string) error {
-	annotations := map[string]any{v1alpha1.AnnotationLeft: left, v1alpha1.AnnotationRejected: nil}
-	if why != "" {
-		annotations[v1alpha1.AnnotationRejected] = why
+	if len(annotations) > 0 {
+		patch["metadata"] = map[string]any{"annotations": annotations}
 	}
-	_, err := s.patch(ctx, r, map[string]any{"metadata": map[string]any{"annotations": annotations}})
-	return err
+	if change.Number != 0 {
+		patch["revision"] = change.Number
+	}
+	return s.patch(ctx, r, change.Of(r.Object), patch)
 }
 
-// patch is fenced by the UID, because another revision may have got the name, and by the
+// patch makes a revision as wanted with a merge patch. It is fenced by the UID, because another revision may have got the name, and by the
 // resourceVersion. Trap: a client that waits until it can read its own writes waits forever for an
 // object that its cache has lost in the meantime.
-func (s *Store) patch(ctx context.Context, r *revision.Revision, patch map[string]any) (*revision.Revision, error) {
+func (s *Store) patch(ctx context.Context, r *revision.Revision, wanted *appsv1.ControllerRevision, patch map[string]any) (*revision.Revision, error) {
 	meta, _ := patch["metadata"].(map[string]any)
 	if meta == nil {
 		meta = map[string]any{}
@@ -249,10 +211,6 @@ func (s *Store) patch(ctx context.Context, r *revision.Revision, patch map[strin
 	raw, err := json.Marshal(patch)
 	if err != nil {
 		return nil, fmt.Errorf("patch revision %s: %w", r.Name, err)
-	}
-	wanted, err := patched(r.Object, raw)
-	if err != nil {
-		return nil, err
 	}
 	if s.Spacing != nil {
 		if err := s.Spacing.Delay(r.Object, wanted); err != nil {
@@ -274,23 +232,6 @@ func (s *Store) patch(ctx context.Context, r *revision.Revision, patch map[strin
 		s.Spacing.Wrote(r.Object, wanted, cr)
 	}
 	return revision.Parse(cr)
-}
-
-// patched returns the revision that a merge patch makes.
-func patched(cr *appsv1.ControllerRevision, patch []byte) (*appsv1.ControllerRevision, error) {
-	before, err := json.Marshal(cr)
-	if err != nil {
-		return nil, fmt.Errorf("patch revision %s: %w", cr.Name, err)
-	}
-	after, err := jsonpatch.MergePatch(before, patch)
-	if err != nil {
-		return nil, fmt.Errorf("patch revision %s: %w", cr.Name, err)
-	}
-	wanted := &appsv1.ControllerRevision{}
-	if err := json.Unmarshal(after, wanted); err != nil {
-		return nil, fmt.Errorf("patch revision %s: %w", cr.Name, err)
-	}
-	return wanted, nil
 }
 
 func (s *Store) confirm(ctx context.Context) error {

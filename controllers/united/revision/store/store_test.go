@@ -40,7 +40,16 @@ type history struct {
 func (h *history) EnsureContent(ctx context.Context, parent *v1alpha1.UnitedDeployment, owner metav1.OwnerReference,
 	kept []*revision.Revision, c revision.Content,
 ) (*revision.Revision, error) {
-	return h.Ensure(ctx, parent, owner, kept, c, revision.Find(kept, c, parent.Status.UpdateRevision))
+	found := revision.Find(kept, c, parent.Status.UpdateRevision)
+	if found == nil {
+		return h.Create(ctx, parent, owner, kept, c)
+	}
+	return h.Change(ctx, found, revision.Change{Number: found.Front(kept, parent.Status.UpdateRevision)})
+}
+
+// Amend lets a revision know the living subsets.
+func (h *history) Amend(ctx context.Context, r *revision.Revision, living overlays) (*revision.Revision, error) {
+	return h.Change(ctx, r, r.Amendment(living))
 }
 
 func newHistory(t *testing.T, kept ...*appsv1.ControllerRevision) *history {
