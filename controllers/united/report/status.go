@@ -100,7 +100,7 @@ func completeOn(in *planner.Input, p *planner.Plan, tallies []*tally) bool {
 	if !p.Initialized {
 		return !in.Paused() // there is no point in going back to what never worked
 	}
-	if p.Rollout != nil && p.Rollout.Unfinished {
+	if unfinished(p) {
 		return false // its last replicas may have to go back, too
 	}
 	total := int32(0)
@@ -126,6 +126,9 @@ func completeOn(in *planner.Input, p *planner.Plan, tallies []*tally) bool {
 	}
 	return total > 0
 }
+
+// unfinished reports whether a coordinated rollout has not come to its end, whatever the replicas run.
+func unfinished(p *planner.Plan) bool { return p.Rollout != nil && p.Rollout.Unfinished }
 
 func subsetStatus(in *planner.Input, p *planner.Plan, s *planner.SubsetPlan, t *tally) v1alpha1.SubsetStatus {
 	status := v1alpha1.SubsetStatus{
