@@ -51,6 +51,11 @@ func statusSettled(o *adapters.Observed) bool {
 	return o.SpecObserved && o.CurrentHash != "" && o.CurrentHash == o.UpdateHash
 }
 
+// Finished reports whether the child has finished its template: all its replicas run it, are ready, and were released to it.
+func Finished(o *adapters.Observed) bool {
+	return o.SpecObserved && !Forgot(o) && len(Unreleased(o)) == 0 && o.AllUpdated()
+}
+
 // finishing reports whether all replicas are updated and ready, and the child's controller is about to make their
 // revision the current one (its completeRollingUpdate).
 func finishing(o *adapters.Observed) bool {

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/unitedworkloads/united/adapters"
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
@@ -182,7 +181,8 @@ func NameOf(r *revision.Revision) string {
 	return r.Name
 }
 
-// finishedOn reports whether every replica in the status is updated to, and ready on, the revision.
+// finishedOn reports whether every child of the status has finished a revision (subset.Finished): it would be the current one if a
+// pass had seen that before the spec changed.
 func (in *Input) finishedOn(name string) bool {
 	any := false
 	for i := range in.Parent.Status.Subsets {
@@ -194,7 +194,7 @@ func (in *Input) finishedOn(name string) bool {
 			continue
 		}
 		observed := in.Observed(was.Name)
-		if observed == nil || observed.Replicas != was.DesiredReplicas || subset.RevisionOf(observed) != name || !finished(observed) || in.templateReverted(was.Name, observed) {
+		if observed == nil || observed.Replicas != was.DesiredReplicas || subset.RevisionOf(observed) != name || !subset.Finished(observed) || in.templateReverted(was.Name, observed) {
 			return false
 		}
 		any = true
@@ -223,11 +223,6 @@ func (in *Input) endedOn(rollout *v1alpha1.RolloutStatus, name string) bool {
 		return len(rollout.Checks) == 0
 	}
 	return len(strategy.Checks) == 0
-}
-
-// finished reports whether all replicas of the child are updated and ready, and were released to what they run.
-func finished(observed *adapters.Observed) bool {
-	return observed.SpecObserved && !subset.Forgot(observed) && len(subset.Unreleased(observed)) == 0 && observed.AllUpdated()
 }
 
 // oldestProtected is used if the status is lost, or cannot be trusted. It returns the oldest revision that a child

@@ -65,7 +65,7 @@ func Status(in *planner.Input, p *planner.Plan, results planner.Results, taken U
 	switch {
 	case taken.Record != nil:
 		status.CurrentRevision = cmp.Or(old.CurrentRevision, p.CurrentRevision)
-	case in.Rejected == nil && completeOn(in, p, tallies):
+	case in.Rejected == nil && becomesCurrent(in, p, tallies):
 		status.CurrentRevision = in.Update.Name
 	}
 	if p.Rollout != nil && p.Rollout.State != nil { // there is none if it was paused before the first one
@@ -94,9 +94,9 @@ func removedStatus(in *planner.Input, s *planner.SubsetPlan, t *tally) v1alpha1.
 	}
 }
 
-// completeOn reports whether every replica of every subset is ready on the update revision, and at least one
-// exists.
-func completeOn(in *planner.Input, p *planner.Plan, tallies []*tally) bool {
+// becomesCurrent reports whether the update revision becomes the current one: every replica of every subset is ready on its pods, at
+// least one exists, and the rollout has come to its end. The condition Complete says more.
+func becomesCurrent(in *planner.Input, p *planner.Plan, tallies []*tally) bool {
 	if !p.Initialized {
 		return !in.Paused() // there is no point in going back to what never worked
 	}
