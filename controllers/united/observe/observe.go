@@ -185,7 +185,7 @@ func (o *Observer) readUnlisted(ctx context.Context, w *world.World) error {
 const unlistedRevisions = "revisions/unlisted"
 
 // readUnlabelled reads, past the cache, the revisions that are still not listed: somebody may have removed the label by
-// which they are found. Executor.KeepRevision restores that label. If a revision does not exist, it is looked up less and less
+// which they are found. Executor.Keep restores that label. If a revision does not exist, it is looked up less and less
 // often, because no watch reports when it appears without its label.
 func (o *Observer) readUnlabelled(ctx context.Context, w *world.World, names []string) error {
 	attempt := undone.Attempt{UID: w.Parent.UID}
