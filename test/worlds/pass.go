@@ -13,6 +13,7 @@ import (
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
+	"github.com/unitedworkloads/united/controllers/united/pass"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/report"
 )
@@ -150,17 +151,14 @@ func (k *walk[S]) decide(s, theirs *S) *Pass {
 	if k.w.Mutant != nil {
 		k.w.Mutant(in, x.Plan)
 	}
-	results := planner.Results{}
-	for sub := x.Plan.Next(results); sub != nil; sub = x.Plan.Next(results) {
-		results[sub.Name] = &planner.Result{}
-		wr, differs := k.Writes(s, sub.SubsetPlan, sub.Step)
-		if differs && !sub.Deferred {
+	pass.Writes(x.Plan, nil, func(sub *planner.Write) *planner.Result {
+		if wr, differs := k.Writes(s, sub.SubsetPlan, sub.Step); differs {
 			x.Writes = append(x.Writes, wr)
-		}
-		if !differs { // a child that had to be written must be observed first
+		} else { // a child that had to be written must be observed first
 			x.Deletes = append(x.Deletes, k.DeletionsOf(sub.SubsetPlan)...)
 		}
-	}
+		return &planner.Result{}
+	})
 	if len(k.passes) > 20_000 {
 		clear(k.passes)
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/subset"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
+	"github.com/unitedworkloads/united/controllers/united/pass"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/publish"
 	"github.com/unitedworkloads/united/controllers/united/report"
@@ -575,15 +576,14 @@ func (e *seam) decideIn(s *smallState, w *planner.Input) *smallPass {
 	if e.config.mutant != nil {
 		e.config.mutant(w, p)
 	}
-	pass := &smallPass{w: w, p: p, outcomes: map[smallCarried]smallOutcome{}}
-	results := planner.Results{}
-	for sub := p.Next(results); sub != nil; sub = p.Next(results) {
-		results[sub.Name] = &planner.Result{}
+	decided := &smallPass{w: w, p: p, outcomes: map[smallCarried]smallOutcome{}}
+	pass.Writes(p, nil, func(sub *planner.Write) *planner.Result {
 		if write, any := e.writeOf(s, sub); any {
-			pass.writes = append(pass.writes, write)
+			decided.writes = append(decided.writes, write)
 		}
-	}
-	return pass
+		return &planner.Result{}
+	})
+	return decided
 }
 
 // writeOf returns what carrySubset writes for a subset, if anything.
