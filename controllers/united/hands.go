@@ -10,70 +10,49 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/execute"
 	"github.com/unitedworkloads/united/controllers/united/fairness"
 	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/pass"
 	"github.com/unitedworkloads/united/controllers/united/planner"
-	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
-// hands are the hands of the manager for one pass over the parent of in. What they do is in the API server.
+// hands are the hands of the manager for one pass over a parent. What they do is in the API server.
 type hands struct {
-	*Reconciler
-	ctx      context.Context
-	in       *planner.Input
-	executor *execute.Executor
-	turn     *fairness.Pass
+	*execute.Executor
+	of     *Reconciler
+	parent *v1alpha1.UnitedDeployment
+	turn   *fairness.Pass
 }
 
 var _ pass.Hands = &hands{}
 
 func (r *Reconciler) hands(ctx context.Context, in *planner.Input, turn *fairness.Pass) *hands {
-	return &hands{r, ctx, in, &execute.Executor{
-		Client: r.Client, Live: r.Live, Clock: r.Clock, Writer: r.writer(in.Parent, in.Spec.Adapter), Memory: r.entry(in.Parent),
+	return &hands{&execute.Executor{
+		Context: ctx, Client: r.Client, Live: r.Live, Clock: r.Clock, Writer: r.writer(in.Parent, in.Spec.Adapter), Memory: r.entry(in.Parent),
 		ReadChild: r.observer(in.Parent, in.Spec.Adapter).ReadChild,
-	}, turn}
+	}, r, in.Parent, turn}
 }
 
-func (h *hands) Try(in *planner.Input, keep func() error) *planner.Result {
-	return h.executor.Try(h.ctx, in, keep)
-}
-
-func (h *hands) Store(in *planner.Input, kept []*revision.Revision) (*revision.Revision, error) {
-	return h.executor.Store(h.ctx, in, kept)
-}
-
-func (h *hands) Keep(in *planner.Input, r *revision.Revision, change revision.Change) (*revision.Revision, error) {
-	return h.executor.Keep(h.ctx, in, r, change)
-}
-
+// Ask has the checks observed.
 func (h *hands) Ask(asks []known.CheckAsk) {
-	if h.Checks != nil {
-		h.Checks.Ask(client.ObjectKeyFromObject(h.in.Parent), asks)
+	if h.of.Checks != nil {
+		h.of.Checks.Ask(client.ObjectKeyFromObject(h.parent), asks)
 	}
 }
 
-func (h *hands) MayContinue() bool { return h.turn.MayContinue(h.ctx, h.in.Parent) }
+// MayContinue reports whether the turn of the parent is not over.
+func (h *hands) MayContinue() bool { return h.turn.MayContinue(h.Context, h.parent) }
 
-func (h *hands) Write(in *planner.Input, w *planner.Write) *planner.Result {
-	return h.executor.Write(h.ctx, in, w)
-}
-
-func (h *hands) Start(in *planner.Input, asks []known.CheckAsk) time.Duration {
-	return h.executor.StartRuns(h.ctx, in, asks)
-}
-
-func (h *hands) Record(r *revision.Revision, change revision.Change) error {
-	return h.executor.Record(h.ctx, r, change)
-}
-
+// Publish writes the status.
 func (h *hands) Publish(p *pass.Pass) (time.Duration, error) {
-	publisher := h.publisher(h.in.Parent)
-	again, err := publisher.Publish(h.ctx, h.in.Parent, p.Status, p.Describe, p.Plan, p.Results)
+	publisher := h.of.publisher(h.parent)
+	again, err := publisher.Publish(h.Context, h.parent, p.Status, p.Describe, p.Plan, p.Results)
 	return pass.Sooner(again, publisher.ConfirmAfter()), err
 }
 
+// Tidy removes runs and revisions.
 func (h *hands) Tidy(p *pass.Pass) error {
-	return errors.Join(h.executor.TidyRuns(h.ctx, p.In, p.Plan), h.executor.Truncate(h.ctx, p.In, p.Results, p.Status))
+	return errors.Join(h.TidyRuns(p.In, p.Plan), h.Truncate(p.In, p.Results, p.Status))
 }

@@ -27,9 +27,11 @@ import (
 	"github.com/unitedworkloads/united/controllers/united/world"
 )
 
-// Executor carries out the plans of one parent.
+// Executor has the hands for one pass over a parent.
 type Executor struct {
-	Client client.Client
+	// Context is that of the pass.
+	Context context.Context
+	Client  client.Client
 	// Live reads past the cache.
 	Live   client.Reader
 	Clock  clock.PassiveClock
@@ -51,8 +53,8 @@ type executor struct {
 }
 
 // Write writes a child, as the plan says.
-func (e *Executor) Write(ctx context.Context, in *planner.Input, w *planner.Write) *planner.Result {
-	return (&executor{Executor: e, in: in}).write(ctx, w.SubsetPlan, w.Step, w.Why)
+func (e *Executor) Write(in *planner.Input, w *planner.Write) *planner.Result {
+	return (&executor{Executor: e, in: in}).write(e.Context, w.SubsetPlan, w.Step, w.Why)
 }
 
 // write executes the step of a subset. why explains what the subset is waiting for, if anything.

@@ -27,22 +27,22 @@ import (
 const parentFailures = ""
 
 // Try keeps the revisions of a parent, unless that failed and it is too early to try again.
-func (e *Executor) Try(ctx context.Context, in *planner.Input, keep func() error) *planner.Result {
-	return e.attempt(ctx, in, parentFailures, nil, func(*planner.Result) error { return keep() })
+func (e *Executor) Try(in *planner.Input, keep func() error) *planner.Result {
+	return e.attempt(e.Context, in, parentFailures, nil, func(*planner.Result) error { return keep() })
 }
 
 // Store stores the revision that the spec asks for.
-func (e *Executor) Store(ctx context.Context, in *planner.Input, kept []*revision.Revision) (*revision.Revision, error) {
-	r, err := e.confirmed(in).Create(ctx, in.Parent, world.OwnerOf(in.Parent), kept, in.Spec.Content())
+func (e *Executor) Store(in *planner.Input, kept []*revision.Revision) (*revision.Revision, error) {
+	r, err := e.confirmed(in).Create(e.Context, in.Parent, world.OwnerOf(in.Parent), kept, in.Spec.Content())
 	return r, asStaleRevision(err)
 }
 
 // Keep restores what makes a revision the parent's, and changes it. If that fails, the stored revision stays as it was.
-func (e *Executor) Keep(ctx context.Context, in *planner.Input, r *revision.Revision, change revision.Change) (*revision.Revision, error) {
+func (e *Executor) Keep(in *planner.Input, r *revision.Revision, change revision.Change) (*revision.Revision, error) {
 	revisions := e.confirmed(in)
-	r, err := revisions.Adopt(ctx, in.Parent, world.OwnerOf(in.Parent), r)
+	r, err := revisions.Adopt(e.Context, in.Parent, world.OwnerOf(in.Parent), r)
 	if err == nil {
-		r, err = revisions.Change(ctx, r, change)
+		r, err = revisions.Change(e.Context, r, change)
 	}
 	if err != nil {
 		return nil, asStaleRevision(err)
@@ -82,15 +82,15 @@ func (e *Executor) confirmSpec(ctx context.Context, parent *v1alpha1.UnitedDeplo
 }
 
 // Record changes the record of a revision.
-func (e *Executor) Record(ctx context.Context, r *revision.Revision, change revision.Change) error {
-	if _, err := e.store().Change(ctx, r, change); err != nil {
+func (e *Executor) Record(r *revision.Revision, change revision.Change) error {
+	if _, err := e.store().Change(e.Context, r, change); err != nil {
 		return asStaleRevision(err)
 	}
 	return e.spacing().errIfOverridden(currentRecordOf(r.Name))
 }
 
 // Truncate deletes the revisions, except the youngest ones, that neither the old nor the new status nor a child names.
-func (e *Executor) Truncate(ctx context.Context, in *planner.Input, results planner.Results, status *v1alpha1.UnitedDeploymentStatus) error {
+func (e *Executor) Truncate(in *planner.Input, results planner.Results, status *v1alpha1.UnitedDeploymentStatus) error {
 	inUse := in.After(results).InUse()
 	inUse[status.CurrentRevision], inUse[status.UpdateRevision] = true, true
 	for _, s := range status.Subsets {
@@ -99,11 +99,11 @@ func (e *Executor) Truncate(ctx context.Context, in *planner.Input, results plan
 	if len(revision.Surplus(in.Revisions, inUse, spec.RevisionLimit(in.Parent))) == 0 {
 		return nil
 	}
-	if err := e.addNamedByChildren(ctx, in, inUse); err != nil {
+	if err := e.addNamedByChildren(e.Context, in, inUse); err != nil {
 		return err
 	}
 	e.forgetSurplus(in, inUse)
-	return e.store().Truncate(ctx, in.Revisions, inUse, spec.RevisionLimit(in.Parent))
+	return e.store().Truncate(e.Context, in.Revisions, inUse, spec.RevisionLimit(in.Parent))
 }
 
 // addNamedByChildren adds the revisions that the children name. It reads past the cache, because a controller that does

@@ -53,9 +53,9 @@ func ExplainAbsent(failures undone.Failures, parent *v1alpha1.UnitedDeployment, 
 	}
 }
 
-// StartRuns creates the Jobs and AnalysisRuns that a plan starts, and returns after how long to try again what failed; 0 if
+// Start creates the Jobs and AnalysisRuns that a plan starts, and returns after how long to try again what failed; 0 if
 // nothing did. Their names follow from what they are for, so none is created twice.
-func (e *Executor) StartRuns(ctx context.Context, in *planner.Input, asks []known.CheckAsk) (again time.Duration) {
+func (e *Executor) Start(in *planner.Input, asks []known.CheckAsk) (again time.Duration) {
 	soonest := func(at time.Time) {
 		if after := max(at.Sub(in.Now), time.Millisecond); again == 0 || after < again {
 			again = after
@@ -67,12 +67,12 @@ func (e *Executor) StartRuns(ctx context.Context, in *planner.Input, asks []know
 			soonest(pending.RetryAt)
 			continue
 		}
-		switch err := e.startRun(ctx, in.Parent, &ask); {
+		switch err := e.startRun(e.Context, in.Parent, &ask); {
 		case errors.Is(err, subset.ErrStale):
 			soonest(in.Now.Add(planner.RetryStale))
 		case err != nil:
 			failure := e.failures().Failed(key, attempt, err, in.Now)
-			ctrl.LoggerFrom(ctx).Info("could not create", "check", ask.Check.Name, "run", ask.Run, "error", err.Error(), "retryAt", failure.RetryAt)
+			ctrl.LoggerFrom(e.Context).Info("could not create", "check", ask.Check.Name, "run", ask.Run, "error", err.Error(), "retryAt", failure.RetryAt)
 			soonest(failure.RetryAt)
 		default:
 			e.failures().Succeeded(key)
@@ -142,7 +142,7 @@ type tidied string
 
 // TidyRuns ends the runs of a parent that nobody waits for any more, and deletes those that have ended long ago, when what the
 // parent waits for has changed.
-func (e *Executor) TidyRuns(ctx context.Context, in *planner.Input, p *planner.Plan) error {
+func (e *Executor) TidyRuns(in *planner.Input, p *planner.Plan) error {
 	if in.Parent.Spec.Paused {
 		return nil // everything stays as it is
 	}
@@ -152,7 +152,7 @@ func (e *Executor) TidyRuns(ctx context.Context, in *planner.Input, p *planner.P
 		return nil
 	}
 	for _, kind := range used {
-		if err := e.tidy(ctx, in.Parent, kind, wanted); err != nil {
+		if err := e.tidy(e.Context, in.Parent, kind, wanted); err != nil {
 			return err
 		}
 	}

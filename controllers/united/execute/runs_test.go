@@ -77,8 +77,8 @@ func TestStartRunsConfirmsThePause(t *testing.T) {
 			live.Spec.Paused = paused
 			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(live).
 				WithIndex(live, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).Build()
-			e := &Executor{Client: c, Live: c, Memory: newEntry()}
-			again := e.StartRuns(t.Context(), &planner.Input{World: world.World{Parent: seen}}, []known.CheckAsk{
+			e := &Executor{Context: t.Context(), Client: c, Live: c, Memory: newEntry()}
+			again := e.Start(&planner.Input{World: world.World{Parent: seen}}, []known.CheckAsk{
 				{Check: &seen.Spec.UpdateStrategy.RollingUpdate.Checks[0], Run: "job/web-smoke-1"},
 			})
 			jobs := &unstructured.UnstructuredList{}
@@ -116,10 +116,10 @@ func TestATemplateThatMayNotBeUsed(t *testing.T) {
 					return apierrors.NewForbidden(resource, key.Name, fmt.Errorf(`User "united" cannot get resource %q in API group "argoproj.io" %s`, resource.Resource, c.scope))
 				},
 			}).Build()
-			e := &Executor{Client: api, Live: api, Memory: newEntry()}
+			e := &Executor{Context: t.Context(), Client: api, Live: api, Memory: newEntry()}
 			parent := checkedParent()
 			ask := known.CheckAsk{Check: &v1alpha1.RolloutCheck{Name: "rate", Analysis: &c.check}, Run: "analysisrun/web-rate-1", Round: "1"}
-			e.StartRuns(t.Context(), &planner.Input{World: world.World{Parent: parent}}, []known.CheckAsk{ask})
+			e.Start(&planner.Input{World: world.World{Parent: parent}}, []known.CheckAsk{ask})
 			seen := map[string]known.CheckResult{"rate": {Absent: true, Round: "1"}}
 			ExplainAbsent(e.failures(), parent, seen)
 			if got := seen["rate"]; !got.Refused || got.Message != c.stalls {
@@ -156,18 +156,18 @@ func TestTidyRuns(t *testing.T) {
 			return c.Delete(ctx, o, opts...)
 		},
 	}).Build()
-	e := &Executor{Client: c, Live: c, Memory: newEntry()}
+	e := &Executor{Context: t.Context(), Client: c, Live: c, Memory: newEntry()}
 	in := &planner.Input{World: world.World{Parent: checkedParent()}}
 	p := &planner.Plan{Rollout: &coordination.Plan{
 		State: &v1alpha1.RolloutStatus{Checks: []v1alpha1.CheckStatus{{Name: "smoke", Run: "job/wanted"}}}, Asks: []known.CheckAsk{{Run: "job/wanted-running"}},
 	}}
 	in.Parent.Spec.Paused = true
-	if err := e.TidyRuns(t.Context(), in, p); err != nil || writes != 0 {
+	if err := e.TidyRuns(in, p); err != nil || writes != 0 {
 		t.Fatal("while it is paused, everything stays as it is:", err, writes)
 	}
 	in.Parent.Spec.Paused = false
 	for range 2 { // the second time nothing has changed
-		if err := e.TidyRuns(t.Context(), in, p); err != nil {
+		if err := e.TidyRuns(in, p); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -89,7 +89,7 @@ func (h *teller) Ask(asks []known.CheckAsk) { _ = h.tell("ask", len(asks)) }
 
 func (h *teller) MayContinue() bool { h.writes--; return h.writes >= 0 }
 
-func (h *teller) Write(in *planner.Input, w *planner.Write) *planner.Result {
+func (h *teller) Write(_ *planner.Input, w *planner.Write) *planner.Result {
 	_ = h.tell("write", w.Name, " ", w.Step.Action, " ", h.images[w.Step.Child.Revision])
 	return &planner.Result{}
 }
