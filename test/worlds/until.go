@@ -4,6 +4,7 @@
 package worlds
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -43,8 +44,8 @@ func Tell(format string, a ...any) {
 	if err != nil {
 		panic(err)
 	}
-	defer file.Close()
-	if _, err := fmt.Fprintf(file, format+"\n", a...); err != nil {
+	_, err = fmt.Fprintf(file, format+"\n", a...)
+	if err = errors.Join(err, file.Close()); err != nil {
 		panic(err)
 	}
 }
