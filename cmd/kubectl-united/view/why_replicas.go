@@ -113,10 +113,9 @@ func (q *inquiry) replicas() {
 			}
 			more[f.Finding]++
 		}
-		for i := range o.Pods {
-			r := &o.Pods[i]
-			if available, _ := r.Available(o.MinReadySeconds, q.now); !available && !s.IsReserved(r) {
-				note(q.replica(s, r))
+		for _, r := range s.States(q.in.Terms()) {
+			if !r.Available && !s.IsReserved(r.Replica) {
+				note(q.replica(s, r.Replica))
 			}
 		}
 		switch {

@@ -130,14 +130,12 @@ func (q *inquiry) inUse() (names []string) {
 			names = append(names, fmt.Sprintf("all replicas of %s, which has no child yet", s.Name))
 			continue
 		}
-		for i := range o.Pods {
-			r := &o.Pods[i]
-			available, _ := r.Available(o.MinReadySeconds, q.now)
+		for _, r := range s.States(q.in.Terms()) {
 			switch {
-			case r.Position < 0 || r.Position >= min(o.Replicas, s.Desired) || s.IsReserved(r):
-			case !available:
+			case r.Position < 0 || r.Position >= min(o.Replicas, s.Desired) || s.IsReserved(r.Replica):
+			case !r.Available:
 				names = append(names, r.Describe())
-			case r.Position >= o.Partition && r.Hash != o.UpdateHash:
+			case r.Released && !r.OnTemplate:
 				names = append(names, r.Name+" (being replaced)")
 			}
 		}
