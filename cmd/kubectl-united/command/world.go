@@ -19,8 +19,8 @@ func (o *options) world() *cobra.Command {
 		Short: "Write what a pass of the manager sees, for a bug report",
 		Long: `Write what a pass of the manager sees as one file, from which its decision can be made again: the UnitedDeployment, its workloads, their pods, and its revisions.
 
-The values of environment variables are left out, and revisions have other names therefore. Commands, arguments, annotations, the short hashes in names and labels of
-replicas, and all else are as they are: look through the file before you publish it. What only the manager knows is not in it: which writes have failed, and of the results of checks, what is newer than the status.`,
+The values of environment variables are left out (in messages those of four characters or more), and revisions have other names therefore. Commands, arguments, annotations, the short hashes in names and labels of
+replicas, and all else are as they are: look through the file before you publish it. What only the manager knows is not in it: which writes have failed, and of the results of checks, what is newer than the status; nor is a workload that has lost its labels.`,
 		Example: `  kubectl united world web > web.yaml`,
 		Args:    written(cobra.ExactArgs(1)), ValidArgsFunction: o.names,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -5,6 +5,7 @@ package look
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -31,8 +32,8 @@ const revisionKind = "ControllerRevision"
 
 // redacted returns objects of a parent without the values of environment variables, which it removes from them. What is named or
 // sealed after its content gets the name and the checksum that it has without them, in all objects: the same is decided on them,
-// and no digest of a value is left but the 32 bits by which child controllers label their pods. A checksum that was wrong stays
-// wrong. asked is the revision that the spec asks for, which may not be stored.
+// and of the digests of values those are left that are of something older than the objects, such as the key of a check that was edited
+// after its rollout, and the 32 bits by which child controllers label their pods. A checksum that was wrong stays wrong. asked is the revision that the spec asks for, which may not be stored.
 func redacted(parent *v1alpha1.UnitedDeployment, asked *appsv1.ControllerRevision, objects []map[string]any) ([]unstructured.Unstructured, error) {
 	hidden, n := hider{}, names{parent: parent.Name, of: map[string]string{}}
 	data := map[string]any{}
@@ -49,6 +50,9 @@ func redacted(parent *v1alpha1.UnitedDeployment, asked *appsv1.ControllerRevisio
 		if err := n.add(was, object); err != nil {
 			return nil, err
 		}
+	}
+	for _, object := range objects {
+		hidden.said(object["status"])
 	}
 	raw, err := json.Marshal(objects)
 	if err != nil {
@@ -120,6 +124,36 @@ func (h hider) values(env []any) {
 			variable["value"] = h[value]
 		}
 	}
+}
+
+// shortest is the length of the shortest value that is sought in messages: a shorter one is part of many words.
+const shortest = 4
+
+// said removes values from messages: the API server quotes what it refuses. Nothing is decided on a message.
+func (h hider) said(v any) {
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			h.said(v[i])
+		}
+	case map[string]any:
+		for key := range v {
+			if message, ok := v[key].(string); ok && key == "message" {
+				v[key] = h.hidden(message)
+			}
+			h.said(v[key])
+		}
+	}
+}
+
+// hidden removes values from a text, the longest first.
+func (h hider) hidden(text string) string {
+	for _, value := range slices.SortedFunc(maps.Keys(h), func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) }) {
+		if _, plain, _ := strings.Cut(value, " "); len(plain) >= shortest {
+			text = strings.ReplaceAll(text, plain, h[value])
+		}
+	}
+	return text
 }
 
 // names are the names that follow from contents, and what becomes of them.

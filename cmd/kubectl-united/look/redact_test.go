@@ -60,6 +60,21 @@ func TestSavedDecidesTheSame(t *testing.T) {
 			}, true},
 			{"revision lost", func(s *stage) { s.drop(1) }, true},
 			{"update revision deleted", func(s *stage) { s.drop(2) }, false},
+			{"a message quotes a value", func(s *stage) {
+				s.parent.Status.Subsets[0].Message = `got "` + canary + `-two"`
+				s.children(func(u *unstructured.Unstructured) {
+					said := map[string]any{"type": "Quoted", "status": "True", "message": "value: " + canary + "-one, " + canary + "-two"}
+					set(s.t, u.Object, []any{said}, "status", "conditions")
+				})
+			}, false},
+			{"a revision without label and owner", func(s *stage) {
+				for _, u := range s.objects {
+					if u.GetKind() == "ControllerRevision" && u.GetLabels()[v1alpha1.LabelName] != "" && u.GetLabels()[v1alpha1.LabelSubset] == "" {
+						u.SetLabels(nil)
+						u.SetOwnerReferences(nil)
+					}
+				}
+			}, false},
 			{"bound to the update revision", func(s *stage) {
 				s.parent.Spec.UpdateStrategy.ManualUpdate = &v1alpha1.ManualUpdate{Revision: s.parent.Status.UpdateRevision, DefaultPartition: ptr.To(intstr.FromInt32(0))}
 			}, true},

@@ -20,6 +20,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/controllers/united/known"
 	"github.com/unitedworkloads/united/controllers/united/planner"
+	"github.com/unitedworkloads/united/controllers/united/revision"
 )
 
 // Saved is what a pass would have seen of one UnitedDeployment, for a report of a bug: the same is decided on it.
@@ -45,6 +46,9 @@ func Save(ctx context.Context, from client.Reader, scheme *runtime.Scheme, paren
 	}
 	// Objects of others may have been read along with it, and of a StatefulSet those ControllerRevisions that no pass looks at.
 	var objects []map[string]any
+	isSeen := func(name string) bool {
+		return slices.ContainsFunc(in.Revisions, func(r *revision.Revision) bool { return r.Name == name })
+	}
 	for _, object := range r.seen {
 		raw, err := json.Marshal(object)
 		if err != nil {
@@ -53,7 +57,7 @@ func Save(ctx context.Context, from client.Reader, scheme *runtime.Scheme, paren
 		u := unstructured.Unstructured{Object: object}
 		_, ofChild := u.GetLabels()[v1alpha1.LabelSubset]
 		mine := strings.Contains(string(raw), `"`+v1alpha1.LabelName+`":"`+parent.Name+`"`) || strings.Contains(string(raw), `"`+string(parent.UID)+`"`)
-		if mine && (u.GetKind() != revisionKind || !ofChild) {
+		if mine && (u.GetKind() != revisionKind || !ofChild) || u.GetKind() == revisionKind && isSeen(u.GetName()) {
 			objects = append(objects, object)
 		}
 	}

@@ -63,8 +63,8 @@ var (
 	unfinished = map[string]any{}
 )
 
-// TestStartRunsConfirmsThePause: a pass that has not seen a pause starts nothing, and comes again in a moment.
-func TestStartRunsConfirmsThePause(t *testing.T) {
+// TestStartConfirmsThePause: a pass that has not seen a pause starts nothing, and comes again in a moment.
+func TestStartConfirmsThePause(t *testing.T) {
 	for name, paused := range map[string]bool{"paused": true, "not paused": false} {
 		t.Run(name, func(t *testing.T) {
 			scheme := runtime.NewScheme()

@@ -17,7 +17,7 @@ import (
 
 // Going back, as docs/design.md has it (coordination): to the current revision, or to one of rollbackRevisions that were
 // current before it; never to one that was not current, or that was left by the way back, until it was rolled out
-// through the steps again. What passes record on the revisions is written as execute.RecordCurrent says: after the
+// through the steps again. What passes record on the revisions is written as pass.Pass.Finish says: after the
 // children, and before the status.
 
 // smallRecord is what is recorded on a revision.

@@ -60,7 +60,9 @@ func (w *Contracted) holds() (held *Ban) {
 		others.Holds()
 		unreleased.Fires()
 		w.Expect(w.Parent().Status.UpdatedReplicas).To(Equal(int32(2)))
-		w.Expect(w.Status("zone-a").CurrentRevision).To(Equal(w.Parent().Status.UpdateRevision), "it has finished")
+		// Its controller makes that the current one a moment after all of its replicas are ready.
+		w.Eventually(func() string { return NotSettledInStatus(w.Parent()) }).Should(BeEmpty(), "it has finished")
+		w.Expect(w.Status("zone-a").CurrentRevision).To(Equal(w.Parent().Status.UpdateRevision))
 		w.Expect(w.Status("zone-b").CurrentRevision).To(Equal(w.Parent().Status.CurrentRevision))
 		held = w.History.Forbid(Protect("zone-a", Everything, "v2"),
 			Protect("zone-b", Everything, "v1"), Protect("zone-c", Everything, "v1"), Protect("zone-d", Everything, "v1"))
