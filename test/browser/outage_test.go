@@ -106,7 +106,8 @@ func (w *way) close() {
 	w.conns = nil
 }
 
-// each is how many replicas each of the many subsets has: more than the page shows one by one. That 10,000 pods come up takes a small machine five to ten minutes.
+// each is how many replicas each of the many subsets has: more than the page shows one by one. That 10,000 pods come up takes
+// a small machine five to ten minutes.
 var each = flag.Int("each", 25, "how many replicas each of the 100 subsets of TestMany has; make test-nightly: 100")
 
 // TestMany checks that 100 subsets with many replicas can be used, and stay live.

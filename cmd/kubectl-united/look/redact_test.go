@@ -29,6 +29,7 @@ import (
 	"github.com/unitedworkloads/united/cmd/kubectl-united/look"
 	"github.com/unitedworkloads/united/controllers/united/coordination"
 	"github.com/unitedworkloads/united/controllers/united/known"
+	"github.com/unitedworkloads/united/controllers/united/pass"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/report"
 )
@@ -238,14 +239,14 @@ func (s *stage) passes(n int) {
 			cr.TypeMeta, cr.UID, cr.ResourceVersion = metav1.TypeMeta{APIVersion: "apps/v1", Kind: "ControllerRevision"}, types.UID("uid-"+cr.Name), "1"
 			s.put(encoded(s.t, cr))
 		}
-		in, results := s.world(), planner.Results{}
+		in := s.world()
 		p := planner.Make(in)
-		for w := p.Next(results); w != nil; w = p.Next(results) {
-			results[w.Name] = &planner.Result{}
+		results := pass.Writes(p, nil, func(w *planner.Write) *planner.Result {
 			if w.Step.Child.Revision != "" {
 				s.write(&w.Step.Child)
 			}
-		}
+			return &planner.Result{}
+		})
 		status, _ := report.Status(in, p, results, report.Undone{})
 		s.parent.Status = *status
 		s.now = s.now.Add(time.Minute)

@@ -30,6 +30,7 @@ import (
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
 	"github.com/unitedworkloads/united/cmd/kubectl-united/look"
 	"github.com/unitedworkloads/united/controllers/united/known"
+	"github.com/unitedworkloads/united/controllers/united/pass"
 	"github.com/unitedworkloads/united/controllers/united/planner"
 	"github.com/unitedworkloads/united/controllers/united/report"
 )
@@ -96,16 +97,16 @@ func worldOf(t *testing.T, s *look.Saved) *planner.Input {
 
 // decision returns what a pass decides, and what it says.
 func decision(in *planner.Input) string {
-	b, p, results := &strings.Builder{}, planner.Make(in), planner.Results{}
-	for w := p.Next(results); w != nil; w = p.Next(results) {
-		results[w.Name] = &planner.Result{}
+	b, p := &strings.Builder{}, planner.Make(in)
+	results := pass.Writes(p, nil, func(w *planner.Write) *planner.Result {
 		c := &w.Step.Child
 		fmt.Fprintf(b, "%s: %s %s, replicas %d, partition %d, protects %q, asked %q: %s\n",
 			w.Name, w.Step.Action, c.Revision, c.Replicas, c.Partition, c.ProtectedRevision, c.Asked, strings.TrimSpace(w.Step.Reason+" "+w.Why+" "+w.Decision.WaitReason))
 		for _, d := range w.Deletes {
 			fmt.Fprintf(b, "  deletes %s, unreleased %v\n", d.Name, d.Unreleased)
 		}
-	}
+		return &planner.Result{}
+	})
 	for _, ask := range p.StartedRuns() {
 		fmt.Fprintf(b, "starts %s\n", ask.Run)
 	}
