@@ -179,16 +179,20 @@ func TestDoubleClick(t *testing.T) {
 	w := e.Create(NewDraft("web", Replicas(2), Policy(appsv1.ParallelPodManagement), Zones("", ""), Hold()))
 	w.Settle()
 	p := open(e, dashboard(e)+"o/"+e.Namespace+"/web")
-	// clicked clicks where a button is, twice, and returns what was answered.
+	// clicked clicks where a button is, twice, and returns what was answered until a while after the first answer.
 	clicked := func(selector string, apart int) []string {
 		return strings.Split(js[string](p, `new Promise((resolve) => {
 			const r = document.querySelector(%q).getBoundingClientRect(), answers = [];
 			const press = () => document.elementFromPoint(r.x + r.width / 2, r.y + r.height / 2).click();
-			const said = new MutationObserver(() => answers.push(document.querySelector("#said p")?.textContent ?? ""));
+			const said = new MutationObserver(() => {
+				const answer = document.querySelector("#said p")?.textContent ?? "";
+				if (answer && answers.push(answer) === 1) {
+					setTimeout(() => { said.disconnect(); resolve(answers.join("|")); }, %d + 1500);
+				}
+			});
 			said.observe(document.querySelector("#said"), {childList: true});
 			press();
 			setTimeout(press, %d);
-			setTimeout(() => { said.disconnect(); resolve(answers.filter(Boolean).join("|")); }, %d + 1500);
 		})`, selector, apart, apart), "|")
 	}
 	for _, apart := range []int{20, 400} {

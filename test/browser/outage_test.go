@@ -31,7 +31,9 @@ func TestOutage(t *testing.T) {
 	server, err := url.Parse(e.Cluster.Config().Host)
 	e.Expect(err).NotTo(HaveOccurred())
 	way := &way{to: server.Host}
-	e.Expect(way.open("127.0.0.1:0")).To(Succeed())
+	port, err := e.Cluster.FreePort() // no connection takes it while it is closed
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(way.open(fmt.Sprint("127.0.0.1:", port))).To(Succeed())
 	t.Cleanup(way.close)
 	p := open(e, dashboard(e, "--server=https://"+way.at)+"o/"+e.Namespace+"/web")
 	p.shows(".headline", ContainSubstring("RolloutComplete"))

@@ -69,7 +69,7 @@ func open(e *Env, url string) *tab {
 	e.T.Helper()
 	ctx, cancel := chromedp.NewContext(context.WithoutCancel(e.Ctx), chromedp.WithAllocatorOptions(
 		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
-		chromedp.UserDataDir(e.T.TempDir()),
+		chromedp.UserDataDir(e.T.TempDir()), chromedp.WSURLReadTimeout(WaitTimeout),
 	))
 	t := &tab{Env: e, ctx: ctx}
 	console := chromedp.Console(ctx)

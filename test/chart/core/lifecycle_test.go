@@ -38,7 +38,7 @@ func TestLifecycle(t *testing.T) {
 	const namespace, work = install.Namespace, "lifecycle"
 	release := func(verb, chart string, args ...string) []string {
 		return append([]string{verb, "united", chart, "--namespace=" + namespace, "--wait", "--timeout=3m",
-			"--set=leaderElection.leaseDuration=6s,leaderElection.renewDeadline=4s,leaderElection.retryPeriod=1s",
+			"--set=leaderElection.leaseDuration=15s,leaderElection.renewDeadline=13s,leaderElection.retryPeriod=500ms",
 			"--set=metrics.readers[0].name=prometheus,metrics.readers[0].namespace=" + work}, args...)
 	}
 	e.Namespace(namespace, map[string]string{"pod-security.kubernetes.io/enforce": "restricted"})

@@ -139,7 +139,7 @@ func TestHelmFails(t *testing.T) {
 		e.Expect(e.Pods(w.work, WebName)["web-zone-b-1"].Image).To(Equal("v2"))
 	})
 	e.Step("positive control: a time-out would be told", func() {
-		h := w.start("--set=replicas=6,progressDeadlineSeconds=500,image.tag=quiet-third", "--timeout=5s")
+		h := w.start("--set=replicas=6,progressDeadlineSeconds=500,image.tag=quiet-third", "--timeout=20s")
 		e.Expect(h.end()).NotTo(Succeed())
 		e.Expect(h.output()).To(And(ContainSubstring("status: InProgress"), ContainSubstring("deadline exceeded")))
 	})

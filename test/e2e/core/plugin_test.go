@@ -51,6 +51,7 @@ func TestPluginCanary(t *testing.T) {
 		e.Expect(w.Parent().Spec.UpdateStrategy.ManualUpdate.Revision).To(Equal(update))
 	})
 	e.Step("the screen, and the same facts as JSON", func() {
+		w.IsReady(v1alpha1.ReasonRolloutHeld)
 		e.Expect(e.Does("status", "web", "--pods")).To(And(ContainSubstring("RolloutHeld"), ContainSubstring("web:v2"), MatchRegexp(`zone-a +1/2 +2/2 +░█ +v1, v2 +50% \(1\) +Held`), MatchRegexp(`web-zone-a-1 +updated +`+known.Short(update))))
 		st := &view.Status{}
 		e.Expect(json.Unmarshal([]byte(e.Does("status", "web", "-o", "json")), st)).To(Succeed())

@@ -261,7 +261,7 @@ func testSampleSpotFirst(t *testing.T) {
 		w.Expect(w.Client.Patch(w.Ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, patch)).To(Succeed())
 	}
 	w.JSONPatch(`[{"op":"add","path":"/spec/topology/subsets/1/tolerations","value":[{"key":%q,"operator":"Exists"}]},
-		{"op":"replace","path":"/spec/topology/scheduleStrategy/adaptive","value":{"rescheduleAfterSeconds":5,"retryAfterSeconds":5}}]`, w.Namespace)
+		{"op":"replace","path":"/spec/topology/scheduleStrategy/adaptive","value":{"rescheduleAfterSeconds":12,"retryAfterSeconds":5}}]`, w.Namespace)
 	w.ComeTo("4(4),2(2)")
 	addNode("on-demand", "ON_DEMAND", w.Namespace)
 	w.ComeTo("0,6")

@@ -269,7 +269,7 @@ func (w *Contracted) ComesTo(a, b, c string, more ...string) {
 // whose name, and whose pod names, an earlier StatefulSet had. As long as the garbage collector leaves
 // one of those pods, the new StatefulSet fails to create its own. The end of the old pod does not
 // trigger a retry, and the controller doubles the delay each time.
-const RolloutTimeout = 3 * WaitTimeout
+const RolloutTimeout = 2 * WaitTimeout
 
 func (w *Contracted) SetImages(tag string) {
 	w.T.Helper()

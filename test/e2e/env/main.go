@@ -47,7 +47,7 @@ const (
 	startTimeout = 5 * time.Minute
 	// WaitTimeout bounds how long an expected event may take. It is a bound for a busy machine, not a
 	// measurement.
-	WaitTimeout = 90 * time.Second
+	WaitTimeout = 180 * time.Second
 	// Interval is the time between two tries of what a test does repeatedly.
 	Interval = 100 * time.Millisecond
 	// pollInterval is the time between two reads of what a test waits for: they cost the API server much of

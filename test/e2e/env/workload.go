@@ -372,6 +372,13 @@ func (e *Env) Writes(since int64, kinds ...string) []cluster.Event {
 	return writes
 }
 
+// Accepted returns those of Writes that the API server has accepted. A write that conflicts with one of a child's own
+// controller is repeated, so only these have a number that is known before.
+func (e *Env) Accepted(since int64, kinds ...string) []cluster.Event {
+	e.T.Helper()
+	return slices.DeleteFunc(e.Writes(since, kinds...), func(w cluster.Event) bool { return w.Code >= 300 })
+}
+
 // Kinds for Writes.
 const (
 	Children = "statefulsets"

@@ -35,7 +35,7 @@ func TestAdaptiveDisturbed(t *testing.T) {
 	e := NewPlaneOf(t).NewEnv(t)
 	a := e.Pool("a")
 	a.Open()
-	w := e.Create(NewDraft("web", Policy(appsv1.ParallelPodManagement), Replicas(3), Adaptive(3, 3), Rolling(`{maxUnavailable: 1}`),
+	w := e.Create(NewDraft("web", Policy(appsv1.ParallelPodManagement), Replicas(3), Adaptive(8, 3), Rolling(`{maxUnavailable: 1}`),
 		Between("a", "..3", a), Between("b", "1..", nil)))
 	e.Step("the node is full during a rollout", func() {
 		w.ComeTo("2,1")

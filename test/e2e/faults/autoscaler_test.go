@@ -77,9 +77,14 @@ func (w *autoscaled) load(n int32) {
 }
 
 // scales waits until the autoscaler has set the replicas for a load. On its way down it may go further for a moment,
-// because it leaves out replicas that have just become ready.
+// because it leaves out replicas that have just become ready, or are terminating, although these share the load; so it gets
+// a minimum where a zone would lose its last replica but one.
 func (w *autoscaled) scales(n int32) {
 	w.T.Helper()
+	if n <= 4 {
+		w.atLeast(n)
+	}
+	w.Disturbed()
 	w.load(n)
 	w.Eventually(func() int32 { return *w.Parent().Spec.Replicas }).Should(Equal(n))
 }
@@ -117,9 +122,8 @@ func (w *autoscaled) count() [3]int {
 	return [3]int{w.Count("zone-a"), w.Count("zone-b"), w.Count("zone-c")}
 }
 
-// atLeast sets below how many replicas the autoscaler does not go. Trap: while it leaves out some replicas (just ready, or
-// terminating, which share the load but do not count), it may go further down than the load asks for, and a step releases
-// the only replica that a zone has then.
+// atLeast sets below how many replicas the autoscaler does not go. Trap: if it goes further down than the load asks for, a step
+// releases the only replica that a zone has then.
 func (w *autoscaled) atLeast(n int32) {
 	w.T.Helper()
 	w.Kubectl("patch", "hpa", w.Name, "--type=merge", "-p", fmt.Sprintf(`{"spec":{"minReplicas":%d}}`, n))
@@ -142,6 +146,7 @@ func (w *autoscaled) toZeroAndBack(some, n int32) {
 	}).Should(Succeed())
 	w.Settle()
 	w.Expect(w.autoscalerWrote(mark)).To(BeEmpty())
+	w.Disturbed()
 	w.load(n)
 	w.Scale(some)
 	w.Eventually(func() int32 { return *w.Parent().Spec.Replicas }).Should(Equal(n))
@@ -238,9 +243,6 @@ func autoscaledRollout(e *Env) {
 		{1, Images{"zone-a": "v1"}},
 		{8, Images{"zone-a": "v1", "zone-b": "v1 v1 v2 v2", "zone-c": "v1 v1 v1"}},
 	} {
-		if step.replicas <= 4 { // from 12 not by way of 2
-			w.atLeast(step.replicas)
-		}
 		w.scales(step.replicas)
 		if step.replicas > 1 { // at one, the subset of the step has no replicas
 			w.AwaitApproval(0)

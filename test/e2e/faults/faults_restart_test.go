@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	. "github.com/unitedworkloads/united/test/e2e/env"
+	"github.com/unitedworkloads/united/test/fixtures"
 )
 
 // apiServerKilled kills kube-apiserver with SIGKILL, and restarts it, while a manager is between two
@@ -44,6 +45,11 @@ func apiServerKilled(t *testing.T, c *Plane) {
 			restarts++
 			close(restarted)
 			point.AwaitActed(k.Env)
+			w.Disturbed()
+			w.Eventually(func() string {
+				remindKubelets(w)
+				return fixtures.WhyNotReady(w.Parent())
+			}).WithTimeout(RolloutTimeout).Should(BeEmpty())
 		}
 	})
 	k.Expect(restarts).To(Equal(len(at)))

@@ -258,6 +258,19 @@ func tellForgotten(e *Env, mark int64, ban *Ban) {
 	e.T.Logf("%s: reminded %d times, %d pods came up where they do not belong, %d pods deleted by United", e.Namespace, reminded, len(ban.Broken()), undone)
 }
 
+// forgets makes a child forget, deletes a protected pod of it, and returns what runs then. A controller that has not seen the
+// change yet writes what it knew again.
+func (d *disturbed) forgets() string {
+	d.T.Helper()
+	child := d.Child("one")
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"currentRevision":%q}}`, child.Status.UpdateRevision))
+	d.Expect(d.Client.Status().Patch(d.Ctx, child, patch)).To(Succeed())
+	d.DeletePod("one", 0)
+	var runs string
+	d.Eventually(func() string { runs = d.nudgedImages()["one"]; return runs }).Should(BeElementOf("v2 v1 v2", "v1 v1 v2"))
+	return runs
+}
+
 // forgetUnseen is the positive control: if a child forgets while no manager runs, a protected replica
 // gets the wrong version, which the test sees, and the manager repairs it. The manager also repairs it
 // if the child is then deleted, and the replica outlives it.
@@ -266,11 +279,7 @@ func (d *disturbed) forgetUnseen(ban *Ban) {
 	for _, orphan := range []bool{false, true} {
 		before := len(ban.Broken())
 		d.RestartManager(func() {
-			child := d.Child("one")
-			patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"currentRevision":%q}}`, child.Status.UpdateRevision))
-			d.Expect(d.Client.Status().Patch(d.Ctx, child, patch)).To(Succeed())
-			d.DeletePod("one", 0)
-			d.Eventually(d.astray).Should(HavePrefix(d.Name + `-one runs "v2 v1 v2"`))
+			d.Eventually(d.forgets).Should(Equal("v2 v1 v2"))
 			d.Consistently(d.astray, 3*time.Second).Should(HavePrefix(d.Name+`-one runs "v2 v1 v2"`), "without a manager it stays")
 			if orphan {
 				d.remove("one", metav1.DeletePropagationOrphan)

@@ -29,11 +29,11 @@ func TestRejectionOutlivesTheManager(t *testing.T) {
 	w.SetImage("quiet-v2")
 	w.AwaitWaiting("db-zone-a-1", "db-zone-b-1")
 	w.MarkReady("zone-a", 1)
-	w.MarkReady("zone-b", 1)
 	rejected := w.Parent().Status.UpdateRevision
 
-	cluster.Set(metav1.ConditionFalse, "Degraded")
+	cluster.Set(metav1.ConditionFalse, "Degraded") // before the step can end
 	w.AwaitCheck("mysql", v1alpha1.CheckIsNotMet)
+	w.MarkReady("zone-b", 1)
 	w.Patch(`{"spec":{"progressDeadlineSeconds":2}}`)
 	w.StallsWhole(v1alpha1.ReasonRevisionRejected, "("+known.Short(rejected)+") is rejected: check mysql failed: MySQLCluster shop is not Healthy (False, Degraded)")
 	back := func() {

@@ -55,12 +55,16 @@ func nameClash(t *testing.T) {
 }
 
 // heldBehind makes zone-b wait until it may start, while the first replica of zone-a is being updated.
-// It returns a ban on everything that must not happen in zone-b.
+// It returns a ban on everything that must not happen in zone-b. Nothing is released before both children are staged:
+// otherwise the one whose controller is faster begins.
 func heldBehind(e *Env, p appsv1.PodManagementPolicyType, strategy string) (w *Workload, zoneB *Ban) {
-	w = e.Create(NewDraft("web", Replicas(8), Policy(p), Zones("4", "4"), Rolling(strategy)))
+	withPartition := func(value string) string { return strings.Replace(strategy, "{", fmt.Sprintf("{partition: %q, ", value), 1) }
+	w = e.Create(NewDraft("web", Replicas(8), Policy(p), Zones("4", "4"), Rolling(withPartition("100%"))))
 	w.Settle()
 	zoneB = e.History.Forbid(Protect("zone-b", Everything, "v1"))
 	w.SetImage("quiet-v2")
+	w.IsReady(v1alpha1.ReasonRolloutHeld)
+	w.SetRolling(withPartition("0%"))
 	w.AwaitWaiting("web-zone-a-3")
 	w.Eventually(func() string { return w.Child("zone-b").Spec.Template.Spec.Containers[0].Image }).Should(Equal(Image("quiet-v2")))
 	ComesToRest(w, "zone-a", "zone-b")

@@ -4,6 +4,7 @@
 package hostile
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
+	"github.com/unitedworkloads/united/test/cluster"
 	. "github.com/unitedworkloads/united/test/e2e/env"
 )
 
@@ -151,10 +153,16 @@ func TestJobOverQuota(t *testing.T) {
 		g.Expect(e.Get(e.Ctx, e.Key("none"), quota)).To(Succeed())
 		g.Expect(quota.Status.Hard).NotTo(BeEmpty())
 	}).Should(Succeed())
+	mark := e.AuditMark()
 	w.SetImage("v2")
-	w.AwaitCheck("smoke", v1alpha1.CheckRuns, "exceeded quota: none")
-	e.Expect(Condition(w.Parent(), v1alpha1.ConditionStalled).Status).To(Equal(metav1.ConditionFalse))
 	w.StallsWhole(v1alpha1.ReasonBlocked, "exceeded quota: none")
+	first := slices.IndexFunc(e.Writes(mark, Statuses), func(write cluster.Event) bool {
+		return strings.Contains(string(write.Request), "exceeded quota: none")
+	})
+	e.Expect(first).To(BeNumerically(">=", 0))
+	told := &v1alpha1.UnitedDeployment{Status: StatusOf(e, e.Writes(mark, Statuses)[first])}
+	e.Expect(Condition(told, v1alpha1.ConditionStalled).Status).To(Equal(metav1.ConditionFalse), "first it only says so")
+	e.Expect(told.Status.Rollout.Checks).To(ContainElement(HaveField("State", v1alpha1.CheckRuns)))
 	e.Expect(e.Client.Delete(e.Ctx, quota)).To(Succeed())
 	w.IsReady(v1alpha1.ReasonRolloutComplete)
 }

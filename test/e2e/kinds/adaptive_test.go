@@ -16,7 +16,7 @@ import (
 func TestAdaptiveKinds(t *testing.T) {
 	EachKind(t, Kinds(), func(t *testing.T, k Kind) {
 		a := &NodePool{Label: "pool.example.com/" + strings.ToLower(k.Title)}
-		w := k.ContractOf(t, Policy(appsv1.ParallelPodManagement), Replicas(3), Adaptive(5, 5), Between("a", "", a), Between("b", "", nil))
+		w := k.ContractOf(t, Policy(appsv1.ParallelPodManagement), Replicas(3), Adaptive(12, 5), Between("a", "", a), Between("b", "", nil))
 		a.Env = w.Env
 		w.ComeTo("3(3),0")
 		w.ComeTo("0,3")

@@ -83,7 +83,7 @@ func growsProtected(w *Contracted) {
 		w.Scale(8)
 		w.Eventually(func() string { return w.Mix()[other] }).WithTimeout(RolloutTimeout).Should(Equal("4 v4"))
 		if !w.Whole {
-			w.Expect(w.Mix()[released]).To(MatchRegexp(`^1 quiet-5\?, [23] v4$`))
+			w.Eventually(func() string { return w.Mix()[released] }).WithTimeout(RolloutTimeout).Should(MatchRegexp(`^1 quiet-5\?, [23] v4$`))
 		}
 		turnAll(w, "quiet-5", "4 quiet-5", "4 quiet-5")
 		w.Scale(6)
