@@ -58,7 +58,9 @@ func nameClash(t *testing.T) {
 // It returns a ban on everything that must not happen in zone-b. Nothing is released before both children are staged:
 // otherwise the one whose controller is faster begins.
 func heldBehind(e *Env, p appsv1.PodManagementPolicyType, strategy string) (w *Workload, zoneB *Ban) {
-	withPartition := func(value string) string { return strings.Replace(strategy, "{", fmt.Sprintf("{partition: %q, ", value), 1) }
+	withPartition := func(value string) string {
+		return strings.Replace(strategy, "{", fmt.Sprintf("{partition: %q, ", value), 1)
+	}
 	w = e.Create(NewDraft("web", Replicas(8), Policy(p), Zones("4", "4"), Rolling(withPartition("100%"))))
 	w.Settle()
 	zoneB = e.History.Forbid(Protect("zone-b", Everything, "v1"))
