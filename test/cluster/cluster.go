@@ -223,7 +223,7 @@ func (c *Cluster) poll(ctx context.Context, ok func(context.Context) (bool, erro
 	var last error
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
 		for _, p := range needs {
-			if p.exited() {
+			if p.Exited() {
 				return false, p.deathError()
 			}
 		}

@@ -230,7 +230,7 @@ func (f *fixture) testStop(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	f.c.mu.Lock()
 	// Skip those that have ended: another process may have their process id by now.
-	running := slices.DeleteFunc(slices.Clone(f.c.processes), (*Process).exited)
+	running := slices.DeleteFunc(slices.Clone(f.c.processes), (*Process).Exited)
 	f.c.mu.Unlock()
 	g.Expect(running).To(HaveLen(6), "the control plane and the process of this test")
 	for _, p := range running {

@@ -112,7 +112,7 @@ func (c *Cluster) Pids() []int {
 	defer c.mu.Unlock()
 	var pids []int
 	for _, p := range c.processes {
-		if !p.exited() {
+		if !p.Exited() {
 			pids = append(pids, p.Pid())
 		}
 	}
@@ -149,7 +149,7 @@ func (p *Process) Stop() error {
 // Kill ends the process and its children at once with SIGKILL, as a crash would, and waits for the end.
 func (p *Process) Kill() error {
 	p.stopping.Store(true)
-	if !p.exited() {
+	if !p.Exited() {
 		// The process leads a group, which also has its children.
 		if err := syscall.Kill(-p.Pid(), syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("killing %s: %w", p.name, err)
@@ -181,14 +181,15 @@ func (p *Process) end() error {
 	switch {
 	case !p.component:
 		return p.terminate(stopGrace)
-	case p.exited() && !p.stopping.Load():
+	case p.Exited() && !p.stopping.Load():
 		return p.deathError()
 	}
 	_ = p.terminate(componentGrace) // that it had to be killed does not matter
 	return nil
 }
 
-func (p *Process) exited() bool {
+// Exited reports whether the process has ended.
+func (p *Process) Exited() bool {
 	select {
 	case <-p.done:
 		return true

@@ -4,7 +4,6 @@
 package core
 
 import (
-	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -13,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/test/cluster"
 	. "github.com/unitedworkloads/united/test/e2e/env"
 )
 
@@ -25,11 +23,9 @@ func TestMinReadySeconds(t *testing.T) {
 	mark := e.AuditMark()
 	w := e.Create(NewDraft("web", Replicas(2), Policy(appsv1.ParallelPodManagement), Zones("", ""), func(d *Draft) { d.Spec.MinReadySeconds = 5 }))
 	e.Eventually(func() metav1.ConditionStatus { return Condition(w.Parent(), v1alpha1.ConditionReady).Status }).Should(Equal(metav1.ConditionTrue))
-	seen := slices.ContainsFunc(e.Writes(mark, Statuses), func(write cluster.Event) bool {
-		told := &v1alpha1.UnitedDeployment{Status: StatusOf(e, write)}
+	w.HasTold(mark, "ready replicas that are not available yet, and Ready was False", func(told *v1alpha1.UnitedDeployment) bool {
 		return told.Status.ReadyReplicas == 2 && told.Status.AvailableReplicas < 2 && Condition(told, v1alpha1.ConditionReady).Status == metav1.ConditionFalse
 	})
-	e.Expect(seen).To(BeTrue(), "ready replicas that are not available yet were told of, and Ready was False")
 	parent := w.Parent()
 	e.Expect(parent.Status.AvailableReplicas).To(BeEquivalentTo(2))
 	e.Expect(Condition(parent, v1alpha1.ConditionAvailable).Status).To(Equal(metav1.ConditionTrue))

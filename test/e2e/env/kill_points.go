@@ -74,23 +74,11 @@ func (t *killPoint) matches(c *Call) (at int, ok bool) {
 	if t.step == len(t.Steps) {
 		return 0, false
 	}
-	if t.by == c.Replica.Process() || ended(t.by) { // steps of another process that still runs do not count
+	// Steps of another process do not count, unless it has ended, for example because it lost its Lease: this one goes on.
+	if t.by == c.Replica.Process() || t.by != nil && t.by.Exited() {
 		at = t.step
 	}
 	return at, t.Steps[at](c, t.before)
-}
-
-// ended reports whether a process has ended, for example because it lost its Lease on a busy machine: another one goes on.
-func ended(p *cluster.Process) bool {
-	if p == nil {
-		return false
-	}
-	select {
-	case <-p.Done():
-		return true
-	default:
-		return false
-	}
 }
 
 // stepped records a step, and reports whether it was the last one, which happens only once.

@@ -6,6 +6,7 @@ package env
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -271,6 +272,17 @@ func (w *Workload) Waves(width int, seen func(wave []string)) {
 		}
 		w.RemindKubeletsOf("")
 	}
+}
+
+// HasTold waits until the audit log has a status since a mark that says something, if only for a moment. What can already be
+// read is not always logged yet.
+func (w *Workload) HasTold(mark int64, what string, says func(told *v1alpha1.UnitedDeployment) bool) {
+	w.T.Helper()
+	w.Eventually(func() bool {
+		return slices.ContainsFunc(w.Writes(mark, Statuses), func(write cluster.Event) bool {
+			return write.Name == w.Name && says(&v1alpha1.UnitedDeployment{Status: StatusOf(w.Env, write)})
+		})
+	}).Should(BeTrue(), what)
 }
 
 // StatusOf returns the status that a write of it sets: the value of the last operation of its JSON

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -372,11 +373,11 @@ func (e *Env) Writes(since int64, kinds ...string) []cluster.Event {
 	return writes
 }
 
-// Accepted returns those of Writes that the API server has accepted. A write that conflicts with one of a child's own
-// controller is repeated, so only these have a number that is known before.
-func (e *Env) Accepted(since int64, kinds ...string) []cluster.Event {
+// WithoutConflicts returns Writes but those that conflicted with one of a child's own controller, and are repeated: of these
+// nobody knows the number before.
+func (e *Env) WithoutConflicts(since int64, kinds ...string) []cluster.Event {
 	e.T.Helper()
-	return slices.DeleteFunc(e.Writes(since, kinds...), func(w cluster.Event) bool { return w.Code >= 300 })
+	return slices.DeleteFunc(e.Writes(since, kinds...), func(w cluster.Event) bool { return w.Code == http.StatusConflict })
 }
 
 // Kinds for Writes.

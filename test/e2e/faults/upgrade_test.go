@@ -81,7 +81,7 @@ func TestUpgrade(t *testing.T) {
 			e.Eventually(func(g Gomega) { g.Expect(fixtures.WhyNotReady(w.Parent())).To(BeEmpty()) }).Should(Succeed())
 		}
 		e.Consistently(func(g Gomega) {
-			g.Expect(e.Accepted(mark, "statefulsets", "deployments")).To(HaveLen(2*len(resting)), "one for each child")
+			g.Expect(e.WithoutConflicts(mark, "statefulsets", "deployments")).To(HaveLen(2*len(resting)), "one for each child")
 		}, 5*time.Second).Should(Succeed())
 		still.Holds()
 	}

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/unitedworkloads/united/apis/apps/v1alpha1"
-	"github.com/unitedworkloads/united/test/cluster"
 	. "github.com/unitedworkloads/united/test/e2e/env"
 )
 
@@ -156,13 +155,13 @@ func TestJobOverQuota(t *testing.T) {
 	mark := e.AuditMark()
 	w.SetImage("v2")
 	w.StallsWhole(v1alpha1.ReasonBlocked, "exceeded quota: none")
-	first := slices.IndexFunc(e.Writes(mark, Statuses), func(write cluster.Event) bool {
-		return strings.Contains(string(write.Request), "exceeded quota: none")
+	w.HasTold(mark, "at first it only says so", func(told *v1alpha1.UnitedDeployment) bool {
+		says := func(c v1alpha1.CheckStatus) bool {
+			return c.Name == "smoke" && c.State == v1alpha1.CheckRuns && strings.Contains(c.Message, "exceeded quota: none")
+		}
+		return told.Status.Rollout != nil && slices.ContainsFunc(told.Status.Rollout.Checks, says) &&
+			Condition(told, v1alpha1.ConditionStalled).Status == metav1.ConditionFalse
 	})
-	e.Expect(first).To(BeNumerically(">=", 0))
-	told := &v1alpha1.UnitedDeployment{Status: StatusOf(e, e.Writes(mark, Statuses)[first])}
-	e.Expect(Condition(told, v1alpha1.ConditionStalled).Status).To(Equal(metav1.ConditionFalse), "first it only says so")
-	e.Expect(told.Status.Rollout.Checks).To(ContainElement(HaveField("State", v1alpha1.CheckRuns)))
 	e.Expect(e.Client.Delete(e.Ctx, quota)).To(Succeed())
 	w.IsReady(v1alpha1.ReasonRolloutComplete)
 }
